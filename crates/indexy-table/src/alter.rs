@@ -36,7 +36,8 @@ impl Table {
     /// NULL, which one of both it must have.
     ///
     /// Transactions that wrote to the table and have not committed conflict. Not to be called
-    /// inside a transaction. Errors: `InvalidSchema`, `UnknownTable`, `Db`.
+    /// inside a transaction. Without a log it flushes the database. Errors: `InvalidSchema`,
+    /// `UnknownTable`, `Db`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -68,7 +69,8 @@ impl Table {
     /// compression, admission and filter.
     ///
     /// Cost: reads all rows, in small transactions, and writes an entry for each. Transactions that
-    /// wrote to the table before and have not committed conflict. Not to be called inside a
+    /// wrote to the table before and have not committed conflict. Without a log it flushes the
+    /// database three times. Not to be called inside a
     /// transaction. Errors: `InvalidSchema`, `DuplicateKey`, `UnknownTable`, `Db`; then there is no
     /// such index, but after `Db` one of two things may be. The index may be there, whole, if it
     /// was ready before the error. Or a part of it is still to go: with the next call of this, of
@@ -92,6 +94,8 @@ impl Table {
         let id = self.begin_build(name, &index)?;
         let built = self
             .build(id, name)
+            // Without a log, too, what the catalogue calls ready is on disk.
+            .and_then(|()| self.shared.settle())
             .and_then(|()| self.end_build(id, name, true));
         if built.is_err() {
             let _alone = self.shared.changes.lock();
@@ -218,10 +222,7 @@ impl Table {
         self.changed(definition)?;
         match ready {
             true => Ok(()),
-            false => {
-                shared.settle()?;
-                shared.drop_trees([tree_names::index(self.core.id, id)])
-            }
+            false => shared.drop_trees([tree_names::index(self.core.id, id)]),
         }
     }
 
@@ -300,11 +301,12 @@ impl Table {
         self.shared.change(self.name(), self.core.id, change)
     }
 
-    /// Others see the change at once; it is durable.
+    /// Others see the change at once; it is durable, without a log, too: rows and entries that are
+    /// written by it from now on are not on disk without it.
     fn changed(&self, definition: Definition) -> Result<()> {
         let shared: &Shared = &self.shared;
         shared.table(self.name(), definition)?;
-        Ok(shared.db.sync()?)
+        shared.settle()
     }
 
     fn unknown(&self, index: &str) -> Error {

@@ -4,7 +4,7 @@
 
 use crate::support::{Random, assert_sound, rows, setting};
 use indexy::{Db, Durability, Options};
-use indexy_table::{Error, Index, Query, Schema, Table, Tables, Type, Value};
+use indexy_table::{Column, Error, Index, Query, Schema, Table, Tables, Type, Value};
 use std::{
     path::Path,
     process::{Command, Stdio},
@@ -193,4 +193,25 @@ fn a_crash_behind_a_drop_leaves_tables_that_open_without_a_log() {
     assert_eq!(opened("after the index"), ["dropped", "kept"]);
     tables.drop_table("dropped").unwrap();
     assert_eq!(opened("after the table"), ["kept"]);
+    let kept = tables.table("kept").unwrap();
+    kept.add_column("x", Column::new(Type::U64).default(7))
+        .unwrap();
+    let with = |to: &str, check: &dyn Fn(&Table)| {
+        let to = dir.path().join(to);
+        copy(&path, &to);
+        let db = Db::open(&to, options()).unwrap();
+        let tables = Tables::open(&db).unwrap();
+        let kept = tables.table("kept").unwrap();
+        assert_sound(&kept);
+        check(&kept);
+    };
+    with("after the column", &|kept| {
+        let row = kept.get(1u64).unwrap().unwrap();
+        assert_eq!(row.get("x"), Some(&7u64.into()));
+    });
+    kept.create_index("by_x", Index::on(["x"])).unwrap();
+    with("after the new index", &|kept| {
+        let rows = kept.scan(&Query::index("by_x")).unwrap();
+        assert_eq!(rows.map(Result::unwrap).count(), 1);
+    });
 }

@@ -108,7 +108,9 @@ impl Compactor {
             Err(Failed::Maintenance(error)) => {
                 events::refused(&error);
                 if let Err(error) = self.shared.guarded::<()>(Err(error)) {
-                    self.refuse(error.clone());
+                    if tree.y.congested() {
+                        self.refuse(error.clone());
+                    }
                     pauses.y.failed(tree.id, error, Instant::now(), runs);
                 }
             }

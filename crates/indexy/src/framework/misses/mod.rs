@@ -64,6 +64,13 @@ struct Chosen {
 }
 
 impl Chosen {
+    fn without_counts(&self) -> Self {
+        Self {
+            admission: self.admission,
+            top: None,
+        }
+    }
+
     fn new(admission: Admission, counts: &MissCounts) -> Self {
         let top = match admission {
             Admission::Top { percent } => Some(Top {
@@ -98,10 +105,7 @@ impl Misses {
 
     /// Nobody reads the tree any more: its counts go, what was chosen stays.
     pub(crate) fn give_back(&self) {
-        self.chosen.rcu(|chosen| Chosen {
-            admission: chosen.admission,
-            top: None,
-        });
+        self.chosen.rcu(|chosen| chosen.without_counts());
     }
 
     /// Counts as large as they are to be now. What is loaded stays as whoever chooses beside this
@@ -110,10 +114,7 @@ impl Misses {
         if self.chosen.load().top.is_some() {
             self.chosen.rcu(|chosen| match chosen.top {
                 Some(_) => Chosen::new(chosen.admission, counts),
-                None => Chosen {
-                    admission: chosen.admission,
-                    top: None,
-                },
+                None => chosen.without_counts(),
             });
         }
     }

@@ -41,7 +41,8 @@ impl PagedY {
     /// Cost: two reads, and those of the map (a page for every 32,000 pages or more). Unless
     /// `read_only`, also a write of 4 KiB; after a crash in a commit two, and a sync.
     /// Errors: `NoDatabase` (read-only and nothing there), `InvalidOption` (no such page size),
-    /// `Corrupt` (also for another page size than the file's), `Io`, `FormatVersion`.
+    /// `Corrupt` (also for another page size than the file's), `Io`, `FormatVersion`, `Unsupported`
+    /// (the eight-millionth that `shared` sees).
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         dir: &Path,
@@ -81,7 +82,7 @@ impl PagedY {
         let pool = shared.pool(page_bytes);
         Ok(Self {
             storage: Arc::clone(storage),
-            pages: CachedPages::new(file, pool),
+            pages: CachedPages::new(file, pool)?,
             read_only,
             version: ArcSwap::from_pointee(version),
             space: Mutex::new(space),

@@ -15,7 +15,7 @@
 use crate::y::page::{self, PageNo, PageSource, node};
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     mem::{
         aligned::AlignedBuffer,
         frames::{
@@ -107,14 +107,22 @@ impl Pool {
         }
     }
 
-    /// What the tags of a tree's pages have in common; never given twice, for 2^23 trees that were
-    /// opened and 2^35 tables.
-    pub(crate) fn tags_of_a_tree(&self, is_table: bool) -> u64 {
-        let next = |counter: &AtomicU64| counter.fetch_add(1, Relaxed) + 1;
-        match is_table {
-            true => TABLE | next(&self.tables) << TABLE_PAGE_BITS,
-            false => next(&self.trees) << PAGE_BITS,
+    /// What the tags of a tree's pages have in common; never given twice.
+    ///
+    /// Errors: `Unsupported` behind 2^23 trees, or 2^35 tables, that were opened.
+    fn tags_of_a_tree(&self, is_table: bool) -> Result<u64> {
+        let (counter, bits, kind) = match is_table {
+            true => (&self.tables, TABLE_PAGE_BITS, TABLE),
+            false => (&self.trees, PAGE_BITS, 0),
+        };
+        let number = counter.fetch_add(1, Relaxed) + 1;
+        if number >= TABLE >> bits {
+            // Not one of the numbers that follow is taken for a small one.
+            counter.fetch_sub(1, Relaxed);
+            let what = "so many trees opened by one handle of a database: open it again".into();
+            return Err(Error::Unsupported { what });
         }
+        Ok(kind | number << bits)
     }
 
     /// Bytes of memory that it may take.
@@ -421,8 +429,10 @@ impl PageCache {
         pools.loans.iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// The pool of pages of `page_bytes`. Those that no tree uses any more give their share back.
     pub(crate) fn pool(&self, page_bytes: usize) -> Arc<Pool> {
         let mut pools = self.pools.lock();
+        pools.forget_unused();
         let found = pools
             .pools
             .iter()
@@ -440,6 +450,15 @@ impl PageCache {
 }
 
 impl Pools {
+    /// Nobody else can begin to use one meanwhile: whoever wants it comes here for it.
+    fn forget_unused(&mut self) {
+        let before = self.pools.len();
+        self.pools.retain(|pool| Arc::strong_count(pool) > 1);
+        if self.pools.len() < before {
+            self.resize_all(self.pools.len());
+        }
+    }
+
     /// Gives every pool one of `parts` equal parts, and that of filters what is lent to them.
     fn resize_all(&self, parts: usize) {
         for pool in &self.pools {
@@ -455,6 +474,33 @@ impl Pools {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A size of pages that no tree has any more takes no share.
+    #[test]
+    fn a_pool_that_is_not_used_gives_its_share_back() {
+        const MIB: usize = 1 << 20;
+        let cache = PageCache::new(4 * MIB);
+        let small = cache.pool(4096);
+        let whole = small.bytes();
+        let large = cache.pool(16384);
+        assert!(small.bytes() < whole * 3 / 4);
+        drop(large);
+        assert!(Arc::ptr_eq(&small, &cache.pool(4096)));
+        assert_eq!(small.bytes(), whole);
+    }
+
+    /// The last tags of trees do not run into those of tables, nor begin anew.
+    #[test]
+    fn tags_are_never_given_twice() {
+        let pool = Pool::new(4096, 1 << 20);
+        let last = (TABLE >> PAGE_BITS) - 1;
+        pool.trees.store(last - 1, Relaxed);
+        assert_eq!(pool.tags_of_a_tree(false).unwrap(), last << PAGE_BITS);
+        for _ in 0..3 {
+            assert!(pool.tags_of_a_tree(false).is_err());
+        }
+        assert!(pool.tags_of_a_tree(true).is_ok());
+    }
 
     /// Pages that were read since they came in outlive a crowd of those that were not.
     #[test]

@@ -106,9 +106,10 @@ impl At {
 }
 
 impl<S: PageSource> CachedPages<S> {
-    pub(crate) fn new(file: S, pool: Arc<Pool>) -> Self {
-        let tags = pool.tags_of_a_tree(S::IS_TABLE);
-        Self { file, pool, tags }
+    /// Errors: `Unsupported` where the pool has no tags left.
+    pub(crate) fn new(file: S, pool: Arc<Pool>) -> Result<Self> {
+        let tags = pool.tags_of_a_tree(S::IS_TABLE)?;
+        Ok(Self { file, pool, tags })
     }
 
     #[inline]

@@ -125,7 +125,7 @@ impl Table {
         Ok(Self {
             hints: hints.collect(),
             root: Root::new(meta.root, meta.height),
-            pages: CachedPages::new(file, Arc::clone(pool)),
+            pages: CachedPages::new(file, Arc::clone(pool))?,
             meta,
         })
     }

@@ -14,7 +14,10 @@
 use super::{bits::Bits, page_set::PageSet};
 use crate::y::page::{PAGE_LIMIT, PageNo};
 use crate::y::paged::version::Version;
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 /// Fewer free pages at the end of the file are not worth a cut.
 const LEAST_CUT: u64 = 64;
@@ -35,6 +38,9 @@ pub(crate) struct Space {
     uncut: bool,
     /// Where the file is to end, while it is compacted.
     aim: Option<PageNo>,
+    /// By a number of pages, before which page no so many free ones follow one another, as searches
+    /// from the beginning have found. More pages, a later page.
+    no_run_before: BTreeMap<u64, PageNo>,
     current: Bits,
     committed: Bits,
     committing: Option<Bits>,
@@ -65,6 +71,7 @@ impl Space {
             no_run_of: u64::MAX,
             uncut: false,
             aim: None,
+            no_run_before: BTreeMap::new(),
             current: used.clone(),
             committed: used,
             committing: None,
@@ -168,6 +175,7 @@ impl Space {
 
     pub(crate) fn clear_aim(&mut self) {
         self.aim = None;
+        self.no_run_before.clear();
     }
 
     /// Whether a page below `end` is free.
@@ -176,15 +184,45 @@ impl Space {
         self.busy.first(false, self.cursor, end).is_some()
     }
 
-    /// The first of `count` pages below `end` that follow one another and that nothing needs.
+    /// The first of `count` pages below `end` that follow one another and that nothing needs. What
+    /// an earlier search looked at is not looked at again before pages become free.
     pub(crate) fn allocate_run_below(&mut self, count: u64, end: PageNo) -> Option<PageNo> {
         let end = end.min(self.end);
-        let first = self.busy.first_run(self.first, end, count, false)?;
+        let known = self.no_run_before.range(..=count).next_back();
+        // A run may begin in what was looked at, and end behind it.
+        let from = known.map_or(self.first, |(_, page)| page.saturating_sub(count - 1));
+        let first = self.busy.first_run(from.max(self.first), end, count, false);
+        self.note_no_run(count, first.map_or(end, |first| first + count));
+        let first = first?;
         for page in first..first + count {
             self.busy.set(page, true);
         }
         self.free -= count;
         Some(first)
+    }
+
+    /// No `count` free pages follow one another before `page`.
+    fn note_no_run(&mut self, count: u64, page: PageNo) {
+        let known = self.no_run_before.range(..=count).next_back();
+        if known.is_some_and(|(_, known)| *known >= page) {
+            return;
+        }
+        while let Some((more, _)) = self
+            .no_run_before
+            .range(count..)
+            .next()
+            .filter(|(_, known)| **known <= page)
+        {
+            let more = *more;
+            self.no_run_before.remove(&more);
+        }
+        self.no_run_before.insert(count, page);
+    }
+
+    /// Pages became free.
+    fn forget_searches(&mut self) {
+        self.no_run_of = u64::MAX;
+        self.no_run_before.clear();
     }
 
     /// The first of `count` pages behind all others.
@@ -234,7 +272,7 @@ impl Space {
             debug_assert!(!self.current.get(page), "page {page} is in use");
             if self.busy.set(page, false) {
                 self.free += 1;
-                self.no_run_of = u64::MAX;
+                self.forget_searches();
             }
         }
     }

@@ -7,7 +7,10 @@ use crate::{
     y::{
         conformance::{Entries, Model, check, del, put, write, write_both},
         contract::Maintained,
-        paged::write::Output,
+        paged::{
+            file::{bits::Bits, space::Space},
+            write::Output,
+        },
     },
 };
 use std::sync::atomic::AtomicBool;
@@ -253,6 +256,97 @@ fn i4_extents_move_beside_commits() {
     check(&y, &model);
     drop(y);
     check(&open_sim(&sim, 4096).unwrap(), &model);
+}
+
+/// A step ends within a leaf whose values are large, and the next one goes on behind that.
+#[test]
+fn a_step_moves_so_much_of_one_leaf_and_no_more() {
+    const VALUES: u32 = 64;
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    let mut model = Model::new();
+    for n in 1..3 {
+        let values = (0..VALUES).map(|i| put(&i.to_be_bytes(), &vec![n; 1 << 20]));
+        write_both(&y, &mut model, &values.collect());
+        y.make_durable().unwrap();
+        y.maintain().unwrap();
+    }
+    let before = length(&sim);
+    let (first, mut most) = (sim.ios(), 0);
+    loop {
+        let begin = sim.ios();
+        let step = y.compact(b"", None).unwrap();
+        most = most.max(sim.ios() - begin);
+        if step == Maintained::Idle {
+            break;
+        }
+    }
+    let all = sim.ios() - first;
+    println!(
+        "{before} bytes, {}; {all} I/Os, {most} in a step",
+        length(&sim)
+    );
+    assert!(most * 4 < all, "{most} of {all} in one step");
+    assert!(length(&sim) * 10 < before * 6);
+    check(&y, &model);
+    assert_eq!(y.verify().unwrap(), model.len() as u64);
+}
+
+/// Maintenance does not wait for a step of compaction that somebody else has under way.
+#[test]
+fn maintenance_does_not_wait_for_a_compaction() {
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    let _step = y.maintaining.lock();
+    let (told, done) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| told.send(y.maintain().unwrap()));
+        let idle = done.recv_timeout(std::time::Duration::from_secs(20));
+        // The scope ends, whatever it was.
+        drop(_step);
+        assert_eq!(idle, Ok(Maintained::Idle));
+    });
+}
+
+/// What searches remember changes nothing that they find.
+#[test]
+fn free_runs_are_found_as_by_a_search_from_the_beginning() {
+    const PAGES: u64 = 600;
+    let mut random = 7u64;
+    let mut below = |limit: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) % limit
+    };
+    for _ in 0..200 {
+        let mut busy: Vec<bool> = (0..PAGES).map(|_| below(3) > 0).collect();
+        let mut used = Bits::default();
+        let pages = (8..PAGES).filter(|page| busy[*page as usize]);
+        for page in pages {
+            used.set(page, true);
+        }
+        busy[..8].fill(true);
+        busy.push(true);
+        used.set(PAGES, true);
+        let mut space = Space::new(8, PAGES + 1, used, &[]);
+        for _ in 0..120 {
+            let (count, end) = (1 + below(9), 9 + below(PAGES - 9));
+            let free = |first: &u64| (*first..first + count).all(|page| !busy[page as usize]);
+            let wanted = (8..=end.saturating_sub(count)).find(free);
+            assert_eq!(space.allocate_run_below(count, end), wanted);
+            if let Some(first) = wanted {
+                busy[first as usize..(first + count) as usize].fill(true);
+            }
+            // Those that no version has can be given back.
+            if below(20) == 0
+                && let Some(first) = wanted
+            {
+                space.free(first..first + count);
+                busy[first as usize..(first + count) as usize].fill(false);
+            }
+        }
+    }
 }
 
 /// An extent that makes way for others stays where it is if the file cannot grow.

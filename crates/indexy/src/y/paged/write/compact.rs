@@ -1,6 +1,7 @@
 //! Compaction: the pages of the file's end move to free places in front, and the end is cut off.
 //!
-//! A *pass* goes through the leaves in the order of keys, a stretch of them a step. A page that
+//! A *pass* goes through the leaves in the order of keys, a stretch of them a step; where a leaf has
+//! large values, one step may end, and the next begin, within it. A page that
 //! lies behind the *aim*, where the file would end if it had no holes, is written anew in front of
 //! it, and so is an extent. The first pass also fills leaves up that are less than seven tenths
 //! full. A step is a run that changes no entry: its new version is published and made durable, so
@@ -28,6 +29,7 @@ use crate::{
         paged::{file::extent, pass::Pass, tree::PagedY},
     },
 };
+use std::cmp::Ordering;
 
 /// What a step looks at and writes, in bytes, about.
 const STEP_BYTES: u64 = 8 << 20;
@@ -136,8 +138,8 @@ impl PagedY {
 }
 
 impl Run<'_> {
-    /// Moves what lies behind the aim, from the leaf of `from` on: so many leaves, or as many pages
-    /// of extents. Returns where to go on.
+    /// Moves what lies behind the aim, from `from` on: so many leaves, or as many pages of extents,
+    /// and what remains of one. Returns where to go on.
     pub(super) fn compact(
         &mut self,
         from: &[u8],
@@ -151,29 +153,42 @@ impl Run<'_> {
         let mut at = from.to_vec();
         for looked in 1.. {
             self.go_to(&at)?;
-            self.compact_leaf(moves)?;
+            let within = self.compact_leaf(&at, moves, leaves)?;
+            if within.is_some() {
+                return Ok(within);
+            }
             let to = self.leaf.as_ref().and_then(|leaf| leaf.to.clone());
             match to {
-                Some(next) if looked + (self.path.pages.moved_pages) < leaves => at = next,
+                Some(next) if looked + self.path.pages.moved_pages < leaves => at = next,
                 end => return Ok(end),
             }
         }
         Ok(None)
     }
 
-    fn compact_leaf(&mut self, moves: Moves) -> Result<()> {
+    /// Moves what the entries of the open leaf have behind the aim, from the first of `at` or
+    /// behind it on. Returns where to go on if `most` pages were moved before the last one.
+    fn compact_leaf(&mut self, at: &[u8], moves: Moves, most: u64) -> Result<Option<Vec<u8>>> {
         let capacity = self.path.pages.capacity();
         let Some(mut leaf) = self.leaf.take() else {
-            return Ok(());
+            return Ok(None);
         };
         let mut rest: Vec<Entry> = leaf.rest.by_ref().collect();
+        let begin = self.first_of(&rest, at)?;
         let sparse = leaf.to.is_some() && moves.joins(filled_bytes(&rest), capacity);
         let mut changed = sparse
             || leaf
                 .unchanged
                 .is_some_and(|page| self.path.pages.moves_page(page));
-        changed |= self.move_bound(&mut leaf.from, moves)?;
-        for entry in &mut rest {
+        let mut next = None;
+        if begin == 0 {
+            changed |= self.move_bound(&mut leaf.from, moves)?;
+        }
+        for entry in rest.iter_mut().skip(begin) {
+            if self.path.pages.moved_pages >= most {
+                next = Some(entry.key.whole(&|far| self.path.pages.output.fetch(far))?);
+                break;
+            }
             changed |= self.move_bound(&mut entry.key, moves)?;
             if let Content::Far(far) = &mut entry.value {
                 changed |= self.move_far(far, moves)?;
@@ -184,7 +199,18 @@ impl Run<'_> {
             self.path.pages.removed.extend(leaf.unchanged.take());
         }
         self.leaf = Some(leaf);
-        Ok(())
+        Ok(next)
+    }
+
+    /// The place of the first entry of `key` or behind it.
+    fn first_of(&self, entries: &[Entry], key: &[u8]) -> Result<usize> {
+        let fetch = |far| self.path.pages.output.fetch(far);
+        for (i, entry) in entries.iter().enumerate() {
+            if entry.key.compare(key, &fetch)? != Ordering::Less {
+                return Ok(i);
+            }
+        }
+        Ok(entries.len())
     }
 
     fn move_bound(&mut self, bound: &mut Bound, moves: Moves) -> Result<bool> {
