@@ -150,6 +150,28 @@ fn a_smaller_budget_is_kept_although_nobody_writes() {
     }
 }
 
+/// What scans hold passes: a budget that is large enough without it is not refused.
+#[test]
+fn open_scans_do_not_keep_the_budget_from_shrinking() {
+    const SMALL: usize = 6 * MIB;
+    let dir = fast_dir();
+    let db = open(dir.path(), &Options::new(64 * MIB));
+    let tree = db.tree("t").unwrap();
+    for n in 0..12_000u32 {
+        tree.insert(n.to_be_bytes(), [1; 1000]).unwrap();
+    }
+    db.flush().unwrap();
+    let before = db.stats().memory_used_bytes;
+    let mut scans: Vec<_> = (0..1000).map(|_| tree.range::<[u8; 4]>(..)).collect();
+    for scan in &mut scans {
+        assert!(scan.by_ref().take(40).all(|entry| entry.is_ok()));
+    }
+    let held = db.stats().memory_used_bytes.saturating_sub(before);
+    assert!(held > 3 * MIB as u64, "{held} bytes");
+    db.set_memory_budget(SMALL).unwrap();
+    assert!(scans.iter_mut().all(|scan| scan.count() == 11_960));
+}
+
 /// The values of a hot key grow and shrink: one old image and one young one are all there is.
 #[test]
 fn a_hot_key_does_not_wear_out_an_old_snapshot() {

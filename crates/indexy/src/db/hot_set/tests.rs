@@ -222,6 +222,15 @@ fn a_save_that_fails_leaves_a_whole_file() {
     db.close().unwrap();
 }
 
+/// A keeper of the file on `sim`, that saves what `db` has when it is told to.
+fn keeper(sim: &Sim, db: &Db) -> Keeper {
+    let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+    let place = (storage, dir().to_path_buf());
+    let every = Duration::MAX;
+    let shared = db.core().shared.clone();
+    Keeper::new(HotSet::Keep { every }, false, place, ID, shared).unwrap()
+}
+
 /// A keeper that is told to stop, or whose database is poisoned, ends at once, says so to whoever
 /// waits for it, and does not save what a cold memory has.
 #[test]
@@ -235,11 +244,7 @@ fn a_keeper_that_was_cut_short_saves_nothing() {
         let sim = disk();
         write(&sim, &[(1, 0, b"old".to_vec(), 3)]);
         let before = sim.contents();
-        let every = Duration::MAX;
-        let storage: Arc<dyn Storage> = Arc::new(sim.clone());
-        let place = (storage, dir().to_path_buf());
-        let choice = HotSet::Keep { every };
-        let keeper = Keeper::new(choice, false, place, ID, core.shared.clone()).unwrap();
+        let keeper = keeper(&sim, &db);
         let poison = Arc::<Poison>::default();
         let stop = Stop::new(poison.clone());
         match poisoned {
@@ -264,12 +269,7 @@ fn i7_a_keeper_takes_what_it_needs_beforehand() {
     let core = db.core();
     let before = core.budget.used();
     let sim = disk();
-    let storage: Arc<dyn Storage> = Arc::new(sim.clone());
-    let choice = HotSet::Keep {
-        every: Duration::MAX,
-    };
-    let place = (storage, dir().to_path_buf());
-    let keeper = Keeper::new(choice, false, place, ID, core.shared.clone()).unwrap();
+    let keeper = keeper(&sim, &db);
     let taken = core.budget.used();
     assert!(taken > before && taken < before + (128 << 10));
     let most = std::cell::Cell::new(0);
@@ -306,17 +306,7 @@ fn a_file_that_could_not_be_read_stays() {
             Reader::open(&sim, dir(), ID, &|| true),
             Err(Error::Closed)
         ));
-        let storage: Arc<dyn Storage> = Arc::new(sim.clone());
-        let every = Duration::MAX;
-        let place = (storage, dir().to_path_buf());
-        let keeper = Keeper::new(
-            HotSet::Keep { every },
-            false,
-            place,
-            ID,
-            core.shared.clone(),
-        );
-        let (keeper, stop) = (keeper.unwrap(), Stop::new(Arc::<Poison>::default()));
+        let (keeper, stop) = (keeper(&sim, &db), Stop::new(Arc::<Poison>::default()));
         sim.fail_at(sim.ios() + at, Fault::NoDescriptors, false);
         std::thread::scope(|scope| {
             scope.spawn(|| keeper.run(&**core, &stop));

@@ -53,7 +53,8 @@ fn layers_that_are_merged_become_one() {
     let y = open_busy(&sim, sizes);
     let mut model = Model::new();
     for n in 0..4 {
-        write_both(&y, &mut model, &run(n..200 + n, &[n as u8; 40]));
+        let keys = (0..800).filter(|key| key % 4 == n);
+        write_both(&y, &mut model, &run(keys, &[n as u8; 120]));
     }
     let layers = |y: &LsmY| y.version().partitions()[0].layers.clone();
     let bytes: u64 = layers(&y).iter().map(|table| table.facts().bytes()).sum();
