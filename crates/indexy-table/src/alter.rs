@@ -64,7 +64,9 @@ impl Table {
         self.changed(changed)
     }
 
-    /// Builds an index while others read and write. It can be read when the call returns. Its tree
+    /// Builds an index while others read and write. It can be read when the call returns. From the
+    /// beginning on it refuses what it could not hold: a write may be a `DuplicateKey`, `KeyTooLong`
+    /// or `RowTooLarge` of an index that is then taken back. Its tree
     /// has the options that the tree of the rows has: the pair, whether it is resident,
     /// compression, admission and filter.
     ///

@@ -58,7 +58,10 @@
 //!   built is gone.
 //! - With a log, indexes equal rows after a crash, and what returned from a change of a schema is
 //!   durable. Without one ([`indexy::Durability::None`]) each tree has what was flushed of it:
-//!   after a crash [`Table::verify`] says whether they fit. A drop flushes the database.
+//!   after a crash [`Table::verify`] says whether they fit, and comes before any
+//!   [`Table::add_column`]. Creations, changes and drops flush the database. A
+//!   [`indexy::Db::checkpoint`] has each tree as of a moment of its own then: change no schema
+//!   meanwhile.
 
 mod ahead;
 mod alter;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// Which rows a scan returns, in which order, and which columns of them.
 ///
 /// Rows come in the order of the primary key, or of an index. All bounds are beginnings of that
-/// order's columns: of an index on `(city, age)`, `prefix("Paris")` is everybody in Paris and
+/// order's columns, those of the primary key behind an index's own included, but where the index is
+/// unique: of an index on `(city, age)`, `prefix("Paris")` is everybody in Paris and
 /// `prefix("Paris").from(30)` those of at least 30 years. NULL comes before all values, and
 /// `prefix(Value::Null)` is where the column is NULL.
 ///

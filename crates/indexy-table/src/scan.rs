@@ -45,6 +45,8 @@ pub struct Rows<'a> {
     cursor: Cursor<'a>,
     /// Rows that were looked up ahead.
     ready: VecDeque<Entry>,
+    /// What stands behind them.
+    failed: Option<Error>,
     ahead: Ahead,
     /// How many entries may still be read.
     left: u64,
@@ -128,6 +130,7 @@ impl<'a> Rows<'a> {
             plan,
             cursor,
             ready: VecDeque::new(),
+            failed: None,
             ahead: Ahead::new(),
         })
     }
@@ -158,10 +161,13 @@ impl<'a> Rows<'a> {
         if self.plan.covered {
             return self.next_entry();
         }
-        if self.ready.is_empty() {
-            self.look_up()?;
+        if self.ready.is_empty() && self.failed.is_none() {
+            self.failed = self.look_up().err();
         }
-        Ok(self.ready.pop_front())
+        match self.ready.pop_front() {
+            None => self.failed.take().map_or(Ok(None), Err),
+            row => Ok(row),
+        }
     }
 
     /// The entries that `next_whole` returns.
@@ -200,25 +206,23 @@ impl<'a> Rows<'a> {
         &self.projection.copies
     }
 
-    /// Reads a chunk of entries and their rows.
+    /// Reads a chunk of entries and their rows. After an error those before it are there.
     fn look_up(&mut self) -> Result<()> {
         let mut keys = Vec::new();
+        let mut failed = Ok(());
         while keys.len() < self.ahead.rows() {
-            let Some((key, value)) = self.next_entry()? else {
-                break;
-            };
-            let entries = self.plan.entries(&self.layout);
-            let Definition {
-                columns,
-                primary_key,
-                ..
-            } = &self.layout.definition;
-            let row_key = entries.row_key(columns, (&key, &value), primary_key);
-            keys.push(row_key.map_err(|what| Error::corrupt(&self.layout.name, what))?);
+            match self.next_row_key() {
+                Ok(Some(key)) => keys.push(key),
+                Ok(None) => break,
+                Err(error) => {
+                    failed = Err(error);
+                    break;
+                }
+            }
         }
         let rows = &self.layout.rows;
         let found = match &keys[..] {
-            [] => return Ok(()),
+            [] => return failed,
             [key] => vec![self.source.get(&rows.tree, key)?],
             keys => self.source.multi_get(&rows.tree, keys)?,
         };
@@ -230,7 +234,23 @@ impl<'a> Rows<'a> {
             })?;
             self.ready.push_back((Key::new(key), row));
         }
-        Ok(())
+        failed
+    }
+
+    /// The key of the row of the next entry.
+    fn next_row_key(&mut self) -> Result<Option<Vec<u8>>> {
+        let Some((key, value)) = self.next_entry()? else {
+            return Ok(None);
+        };
+        let entries = self.plan.entries(&self.layout);
+        let Definition {
+            columns,
+            primary_key,
+            ..
+        } = &self.layout.definition;
+        let row_key = entries.row_key(columns, (&key, &value), primary_key);
+        let row_key = row_key.map_err(|what| Error::corrupt(&self.layout.name, what))?;
+        Ok(Some(row_key))
     }
 }
 

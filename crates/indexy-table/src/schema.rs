@@ -226,7 +226,8 @@ impl From<Type> for Column {
 
 /// An index of a [`Schema`].
 ///
-/// It is ordered by its columns, then by the primary key. A query that needs no other columns than
+/// It is ordered by its columns, then by the primary key; where it is unique, by its columns, and
+/// rows with a NULL there by the primary key, too. A query that needs no other columns than
 /// these and the included ones is answered by the index alone.
 ///
 /// ```

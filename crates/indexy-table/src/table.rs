@@ -18,7 +18,8 @@ use std::{fmt, sync::Arc};
 /// A table. A handle is a reference, and may be used from any thread.
 ///
 /// [`Table::within`] a transaction, [`Table::at`] a snapshot; its own calls are a transaction, or a
-/// read of one moment, each. A row and its index entries change together, whatever happens.
+/// read of one moment, each. Of a commit that is under way a [`Table::get`] may see the row that it
+/// asks for, and the next one not yet another: what belongs together is read at a snapshot. A row and its index entries change together, whatever happens.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

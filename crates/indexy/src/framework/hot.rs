@@ -161,8 +161,9 @@ impl Joined {
                 break;
             }
             // I3: not if something may have changed since the search.
+            let loading = self.load_pause.pass(&self.shared.loads);
             let loaded =
-                !self.load_pause.is_on() && self.x.load(key, &value, stamp) == Load::Loaded;
+                loading.is_some_and(|_loading| self.x.load(key, &value, stamp) == Load::Loaded);
             warmed.keys += u64::from(loaded);
         }
         Ok(warmed)

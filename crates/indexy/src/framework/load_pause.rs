@@ -1,22 +1,36 @@
 //! Loads pause while Y changes behind X's back: a value that goes past X, a range that is removed.
 //!
 //! Y shows such a change when X has no entry that tells, and whoever read Y just before could load
-//! what he read after somebody was told of the newer state. So the writer *pauses* loads, then
-//! gives the keys fresh stamps, then has Y show the change, then drops what X has of the keys,
-//! which changes the stamps again, and ends the pause. A load looks whether there is a pause just
+//! what he read after somebody was told of the newer state. So the writer of a key *pauses* loads,
+//! then gives the key a fresh stamp, then has Y show the change, then drops what X has of the key,
+//! which changes the stamp again, and ends the pause. A load looks whether there is a pause just
 //! before it takes place.
+//!
+//! Who removes a range, which may be all of a tree, gives it no stamps before: he waits, in the
+//! pause, until the loads that are [taking place](Loads) are over.
 //!
 //! Keeps: I3, also for plain readers meanwhile. Suppose that what was read of Y before the change
 //! is loaded. Its search was before the first stamps: then the load was, too, and whoever asks is
 //! told by X until the entry goes, which is after Y shows the change. Or it was between the first
 //! stamps and the last ones: then the load found a pause, or came after the last ones, and its
-//! stamp is old. Or it was after the last ones: then Y said the new state.
+//! stamp is old. Or it was after the last ones: then Y said the new state. With a range it was
+//! before the end of the wait, or found the pause, or came after the pause: by then the range has
+//! fresh stamps, or, where all of X was dropped, no mount that is as old.
 //!
-//! Threads: any number of writers, and of loads, which look at one word.
+//! Threads: any number of writers, and of loads, which look at one word and count themselves in one
+//! that few threads share. Whoever waits may hold stripes and run locks: a load waits for neither.
 
 #![forbid(unsafe_code)]
 
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use crate::mem;
+use crossbeam_utils::CachePadded;
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{Release, SeqCst},
+};
+
+/// Words in which loads are counted.
+const SHARDS: usize = 8;
 
 /// See the module header.
 #[derive(Debug, Default)]
@@ -33,9 +47,41 @@ impl LoadPause {
         Paused(self)
     }
 
-    /// Just before a load.
-    pub(super) fn is_on(&self) -> bool {
-        self.0.load(SeqCst) != 0
+    /// Just before a load that is to take place while the result lives; `None`: there is a pause.
+    pub(super) fn pass<'l>(&self, loads: &'l Loads) -> Option<Loading<'l>> {
+        let word = &loads.0[mem::thread_number() % SHARDS];
+        // Before the look. Partner: `begin`, and behind it the loads of `wait`.
+        word.fetch_add(1, SeqCst);
+        let loading = Loading(word);
+        (self.0.load(SeqCst) == 0).then_some(loading)
+    }
+}
+
+/// How many loads take place, of all trees of a database.
+#[derive(Debug, Default)]
+pub(crate) struct Loads([CachePadded<AtomicUsize>; SHARDS]);
+
+/// A load takes place.
+#[derive(Debug)]
+pub(super) struct Loading<'l>(&'l AtomicUsize);
+
+impl Loads {
+    /// In a pause: returns when every load that did not find it is over. Cost: a few loads, and as
+    /// long as an entry is being put into memory.
+    pub(super) fn wait(&self) {
+        for word in &self.0 {
+            // One that came later found the pause, or is of another tree.
+            while word.load(SeqCst) != 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        // Partner: `wait`.
+        self.0.fetch_sub(1, Release);
     }
 }
 

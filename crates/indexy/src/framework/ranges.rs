@@ -82,9 +82,9 @@ impl Joined {
     /// the run lock, and the log is durable up to here (I5).
     ///
     /// Operands are buried before: they would be merged into nothing. Y comes first: a reader that
-    /// finds nothing in X must not be told of an older version (I1). Before and after, every
-    /// mounted range gets a fresh stamp, so that nothing read from Y before is loaded any more (I3,
-    /// `load_pause.rs`), and what was loaded goes with the rest. After an error nobody knows what Y
+    /// finds nothing in X must not be told of an older version (I1). Nothing is loaded meanwhile, and
+    /// then every mounted range has a fresh stamp, so that nothing read from Y before is loaded any
+    /// more (I3, `load_pause.rs`), and what was loaded goes with the rest. After an error nobody knows what Y
     /// shows: the caller poisons.
     pub(crate) fn remove_range(
         &self,
@@ -103,13 +103,13 @@ impl Joined {
     }
 
     /// Before Y shows that `[from, to)` is removed; the caller has paused loads until X has dropped
-    /// it. Operands are buried, and what was read of Y before is not loaded any more.
+    /// it. Operands are buried, and loads that are taking place come to their end.
     pub(crate) fn before_removal(&self, from: &[u8], to: Option<&[u8]>) {
         if self.discarded() {
             return;
         }
         self.bury_operands(from, to);
-        self.x.restamp(from, to);
+        self.shared.loads.wait();
     }
 
     /// The same in X, when Y has nothing of the range any more.

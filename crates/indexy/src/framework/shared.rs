@@ -8,6 +8,7 @@ use super::{
     evicted::room::FilterRoom,
     heat::Heat,
     journal::Journal,
+    load_pause::Loads,
     memory::{Room, WaitLimits},
     misses::MissCounts,
     policies::Policies,
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     pub versions: Versions,
     /// How often keys were missed lately, where a tree wants to know.
     pub miss_counts: MissCounts,
+    /// Values of Y that are being put into memory.
+    pub loads: Loads,
     /// Held by a release by hand while it cuts.
     pub releasing: Mutex<()>,
     /// How often keys are read, where a hot set is kept.
@@ -81,6 +84,7 @@ impl Shared {
         Self {
             versions: Versions::new(Arc::clone(&budget)),
             miss_counts: MissCounts::new(Arc::clone(&budget)),
+            loads: Loads::default(),
             filters: FilterRoom::new(Arc::clone(&budget)),
             budget,
             poison,

@@ -449,7 +449,10 @@ impl Joined {
             return;
         }
         let admit = || self.shared.room.admit_load(bytes);
-        let load = || !self.load_pause.is_on() && self.x.load(key, value, stamp) == Load::Loaded;
+        let load = || {
+            let loading = self.load_pause.pass(&self.shared.loads);
+            loading.is_some_and(|_loading| self.x.load(key, value, stamp) == Load::Loaded)
+        };
         let loaded = fits && admit().is_some_and(|_admitted| load());
         if !loaded {
             counters::add(&counters.loads_refused, 1);

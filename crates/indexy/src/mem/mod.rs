@@ -269,7 +269,7 @@ thread_local! {
 
 /// The number of this thread: threads are numbered round robin, for the choice of a shard.
 #[inline]
-fn thread_number() -> usize {
+pub(crate) fn thread_number() -> usize {
     THREAD_NUMBER.get()
 }
 

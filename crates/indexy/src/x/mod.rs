@@ -133,7 +133,7 @@ pub enum Order {
     Descending,
 }
 
-/// What a leaf, or an empty mounted range (`keys == 0`), looks like; see [`IndexX::leaves`].
+/// What a leaf that has something looks like; see [`IndexX::leaves`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeafInfo<'a> {
     /// First key of the range that it covers (inclusive), not of its entries.
@@ -328,11 +328,13 @@ pub(crate) trait IndexX: Send + Sync {
     fn operand(&self, key: &[u8]) -> Option<(Value, Stamp)>;
 
     /// Writes `value` as a dirty entry in place of the operand of `key`, if that is still `operand`
-    /// and its range has still `stamp`; `None`: drops the entry, with a fresh stamp. Returns
-    /// whether it did. `commit` as in [`IndexX::put`].
+    /// and its range has still `stamp`; `None`: drops the entry, which made no difference to what Y
+    /// has. Returns whether it did. `commit` as in [`IndexX::put`].
     ///
-    /// I3: with the same stamp the key had an operand all the while. So what Y has of it was the
-    /// same all the while, too. The caller need not hold the stripe.
+    /// I3: with the same stamp what Y has of the key was the same all the while. A value would have
+    /// changed that; but one that gave way to an operand was cut, or removed, which changes the
+    /// stamp. So dropping an operand changes none: neighbours that were read with it are resolved
+    /// by that reading, and a load of what Y said is right. The caller need not hold the stripe.
     fn resolve<E>(
         &self,
         key: &[u8],

@@ -242,8 +242,6 @@ impl IndexX for ModelX {
         commit()?;
         let Some(value) = value else {
             s.entries.remove(key);
-            let tick = s.tick();
-            s.set_range(key, Some(&crate::key::successor(key)), Some(tick));
             return Ok(true);
         };
         let entry = s.entries.get_mut(key).unwrap();

@@ -39,6 +39,42 @@ fn sum(tree: &Tree) -> u64 {
     tree.iter().map(|e| number(Some(&e.unwrap().1))).sum()
 }
 
+/// Neighbours that wait in one leaf for what makes no difference.
+#[test]
+fn operands_that_make_no_difference_cost_a_read_each() {
+    const KEYS: u64 = 64;
+    for pair in pairs::chosen(2, 3) {
+        for resolve in ["by a run", "by a reader"] {
+            let dir = fast_dir();
+            let db = Db::open(dir.path(), pairs::options(pair, Options::new(8 * MIB))).unwrap();
+            let tree = db.tree_with("t", append(3)).unwrap();
+            for n in 0..KEYS {
+                tree.insert(n.to_be_bytes(), "abc").unwrap();
+            }
+            release(&tree);
+            (0..KEYS).for_each(|n| tree.merge(n.to_be_bytes(), "x").unwrap());
+            let before = db.stats().y_reads;
+            match resolve {
+                "by a run" => db.flush().unwrap(),
+                _ => {
+                    let keys: Vec<_> = (0..KEYS).map(u64::to_be_bytes).collect();
+                    let values = tree.multi_get(&keys).unwrap();
+                    assert!(values.iter().all(|value| value.as_deref() == Some(b"abc")));
+                }
+            }
+            let reads = db.stats().y_reads - before;
+            let name = pairs::name(pair);
+            assert!(reads <= 2 * KEYS, "{name}: {reads} reads {resolve}");
+            for n in 0..KEYS {
+                assert_eq!(
+                    tree.get(n.to_be_bytes()).unwrap().as_deref(),
+                    Some(&b"abc"[..])
+                );
+            }
+        }
+    }
+}
+
 /// A filter that says that a key is absent on disk says nothing of what waits for it.
 #[test]
 fn a_filter_of_evicted_keys_hides_no_operand() {

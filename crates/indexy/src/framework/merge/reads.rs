@@ -142,11 +142,17 @@ impl Joined {
         if waiting.is_empty() {
             return Ok(());
         }
-        let keys: Vec<Key> = waiting.iter().map(|entry| entry.key.clone()).collect();
-        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let values = self.read_merged_all(&keys, Meeting::Look)?;
-        for (entry, value) in waiting.iter_mut().zip(values) {
-            entry.value = value;
+        // I7: X may return more entries than it was asked for.
+        let mut rest = &mut waiting[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at_mut(self.reads_at_once().min(rest.len()));
+            let keys: Vec<Key> = now.iter().map(|entry| entry.key.clone()).collect();
+            let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+            let values = self.read_merged_all(&keys, Meeting::Look)?;
+            for (entry, value) in now.iter_mut().zip(values) {
+                entry.value = value;
+            }
+            rest = later;
         }
         Ok(())
     }

@@ -93,8 +93,12 @@ impl Joined {
                 .x
                 .operands(&from, to, self.merging.at_once.now(), &mut waiting);
             // The last leaf may have had more.
-            while !waiting.is_empty() {
-                let now = self.merging.at_once.now().min(waiting.len());
+            while let Some(first) = waiting.first() {
+                if allowance.operands == 0 {
+                    return Ok(Some(first.key.to_vec()));
+                }
+                let now = self.merging.at_once.now().min(allowance.operands);
+                let now = now.min(waiting.len());
                 let later = waiting.split_off(now);
                 let stopped = self.resolve_batch(&mut waiting, allowance)?;
                 if stopped.is_some() {

@@ -1,7 +1,7 @@
 //! Operands on their way to values: readers and runs that are overtaken, reads that fail, and
 //! replays that start again (`merge/mod.rs`).
 
-use super::*;
+use super::{scanning::scan_of, *};
 use crate::{
     error::Error,
     framework::{
@@ -9,6 +9,7 @@ use crate::{
         operators::Outcome,
     },
     wal::BatchEncoder,
+    x::Order,
     y::memory::{Op, Point},
 };
 use std::time::{Duration, Instant};
@@ -347,5 +348,25 @@ fn i6_a_log_that_was_replayed_with_operands_is_cut_at_its_end_or_not_at_all() {
         again.truncate();
         assert!(again.log().start() > start);
         again.crash_and(|tree| assert_eq!(get(tree, b"k"), some(b"1a")));
+    });
+}
+
+/// Index X returns more entries of a mounted leaf than a scan asks for: values that are too large
+/// to be read together are not.
+#[test]
+fn i7_a_scan_reads_large_values_under_operands_one_by_one() {
+    const KEYS: u32 = 8;
+    each(|_, tree, y| {
+        let keys: Vec<[u8; 4]> = (0..KEYS).map(u32::to_be_bytes).collect();
+        for key in &keys {
+            put_away(tree, key, &vec![b'v'; BUDGET / 50]);
+        }
+        keys.iter().for_each(|key| merge(tree, key, b"+"));
+        assert_eq!(operands(tree), keys.len());
+        let (calls, reads) = (y.calls(), y.reads());
+        let found = scan_of(tree, b"", None, Order::Ascending);
+        assert_eq!(found, keys);
+        assert_eq!(y.calls() - calls, y.reads() - reads);
+        assert!(y.reads() - reads >= u64::from(KEYS));
     });
 }

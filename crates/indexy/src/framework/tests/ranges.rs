@@ -6,9 +6,12 @@ use super::{
 };
 use crate::{wal::BatchEncoder, x::Order, y::memory::Point};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use std::sync::atomic::{
-    AtomicBool,
-    Ordering::{Acquire, Release},
+use std::{
+    sync::atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Release},
+    },
+    time::Duration,
 };
 
 /// As a batch of the API does, with the stripes of all keys.
@@ -54,6 +57,34 @@ fn i3_a_reader_does_not_resurrect_what_a_range_took() {
         assert_eq!(get(tree, b"z"), some(b"v1"));
         assert_clean_means_equal(tree);
     });
+}
+
+/// A load that found no pause takes place while the removal begins: Y shows that when it is over.
+#[test]
+fn i3_a_removal_waits_for_loads_that_take_place() {
+    for to in [None, Some(&b"l"[..])] {
+        Rig::each(|rig, tree, _| {
+            put(tree, b"k", b"v1");
+            clean(tree);
+            cut(tree);
+            let loads = &rig.shared.loads;
+            let loading = tree.load_pause.pass(loads).unwrap();
+            std::thread::scope(|s| {
+                let removal = s.spawn(|| remove_range(rig, tree, b"", to));
+                while tree.load_pause.pass(loads).is_some() {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                let shown = tree.y.get(b"k").unwrap();
+                let finished = removal.is_finished();
+                drop(loading);
+                removal.join().unwrap();
+                assert!(shown.is_some() && !finished);
+            });
+            assert_eq!(get(tree, b"k"), None);
+            assert!(tree.load_pause.pass(loads).is_some());
+        });
+    }
 }
 
 /// What Y has is older than what X had: a reader must not be told of it in between.

@@ -1,8 +1,8 @@
 //! Operands: entries that wait to be merged with what Y has.
 //!
-//! Keeps: I3 (an operand becomes a value only if nothing was removed from its range since it was
-//! read, so that Y had one value all the while), I4 (an operand is dirty: no cut takes it), I8
-//! (`commit` under the leaf's latch).
+//! Keeps: I3 (an operand becomes a value, or goes, only if its range has still the stamp that it
+//! had when Y was read, so that Y had one value all the while), I4 (an operand is dirty: no cut
+//! takes it), I8 (`commit` under the leaf's latch).
 //!
 //! Threads: any. [`Tree::put_waiting`] is called by the writer of the key alone,
 //! [`Tree::settle_waiting`] by anybody: what it found is compared under the latch.
@@ -160,9 +160,9 @@ impl<S: Kind> Tree<S> {
                 if let Err(error) = commit.take().map_or(Ok(()), |commit| commit()) {
                     return Some(Err(error));
                 }
+                // I3: it keeps its stamp. The operand made no difference, so that the key is again
+                // what Y has said since the stamp; what else was read since then is still true.
                 self.drop_entries(&leaf, 1 << at);
-                // I3: the range lost something.
-                self.mount_leaf(&leaf);
                 Some(Ok(Some(S::tidy(self, step.guard, &step.place, leaf))))
             }
         });

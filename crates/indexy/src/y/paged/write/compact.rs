@@ -1,12 +1,11 @@
 //! Compaction: the pages of the file's end move to free places in front, and the end is cut off.
 //!
-//! A *pass* goes through the leaves in the order of keys, a stretch of them a step; where a leaf has
-//! large values, one step may end, and the next begin, within it. A page that
-//! lies behind the *aim*, where the file would end if it had no holes, is written anew in front of
-//! it, and so is an extent. The first pass also fills leaves up that are less than seven tenths
-//! full. A step is a run that changes no entry: its new version is published and made durable, so
-//! that the places of what moved are free for the next step, and a crash finds the one version or
-//! the other (I4).
+//! A *pass* goes through the leaves in the order of keys, a stretch of them a step; where a leaf
+//! has large values, one step may end, and the next begin, within it. A page that lies behind the
+//! *aim*, where the file would end if it had no holes, is written anew in front of it, and so is an
+//! extent. The first pass also fills leaves up that are less than seven tenths full. A step is a
+//! run that changes no entry: its new version is published and made durable, so that the places of
+//! what moved are free for the next step, and a crash finds the one version or the other (I4).
 //!
 //! An extent needs free pages that follow one another. So from the second pass on the nodes of the
 //! tree are packed together at the beginning, as far as there is room, and extents go to any place
