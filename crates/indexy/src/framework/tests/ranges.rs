@@ -71,7 +71,7 @@ fn i3_a_removal_waits_for_loads_that_take_place() {
             let loading = tree.load_pause.pass(loads).unwrap();
             std::thread::scope(|s| {
                 let removal = s.spawn(|| remove_range(rig, tree, b"", to));
-                while tree.load_pause.pass(loads).is_some() {
+                while !removal.is_finished() && tree.load_pause.pass(loads).is_some() {
                     std::thread::yield_now();
                 }
                 std::thread::sleep(Duration::from_millis(20));
