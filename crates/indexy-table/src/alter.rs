@@ -65,10 +65,10 @@ impl Table {
     }
 
     /// Builds an index while others read and write. It can be read when the call returns. From the
-    /// beginning on it refuses what it could not hold: a write may be a `DuplicateKey`, `KeyTooLong`
-    /// or `RowTooLarge` of an index that is then taken back. Its tree
-    /// has the options that the tree of the rows has: the pair, whether it is resident,
-    /// compression, admission and filter.
+    /// beginning on it refuses what it could not hold: a write may be a `DuplicateKey`,
+    /// `KeyTooLong` or `RowTooLarge` of an index that is then taken back. Its tree has the options
+    /// that the tree of the rows has: the pair, whether it is resident, compression, admission and
+    /// filter.
     ///
     /// Cost: reads all rows, in small transactions, and writes an entry for each. Transactions that
     /// wrote to the table before and have not committed conflict. Without a log it flushes the

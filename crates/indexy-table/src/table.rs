@@ -19,7 +19,8 @@ use std::{fmt, sync::Arc};
 ///
 /// [`Table::within`] a transaction, [`Table::at`] a snapshot; its own calls are a transaction, or a
 /// read of one moment, each. Of a commit that is under way a [`Table::get`] may see the row that it
-/// asks for, and the next one not yet another: what belongs together is read at a snapshot. A row and its index entries change together, whatever happens.
+/// asks for, and the next one not yet another: what belongs together is read at a snapshot. A row
+/// and its index entries change together, whatever happens.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

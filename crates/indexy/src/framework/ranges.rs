@@ -82,10 +82,10 @@ impl Joined {
     /// the run lock, and the log is durable up to here (I5).
     ///
     /// Operands are buried before: they would be merged into nothing. Y comes first: a reader that
-    /// finds nothing in X must not be told of an older version (I1). Nothing is loaded meanwhile, and
-    /// then every mounted range has a fresh stamp, so that nothing read from Y before is loaded any
-    /// more (I3, `load_pause.rs`), and what was loaded goes with the rest. After an error nobody knows what Y
-    /// shows: the caller poisons.
+    /// finds nothing in X must not be told of an older version (I1). Nothing is loaded meanwhile,
+    /// and then every mounted range has a fresh stamp, so that nothing read from Y before is loaded
+    /// any more (I3, `load_pause.rs`), and what was loaded goes with the rest. After an error
+    /// nobody knows what Y shows: the caller poisons.
     pub(crate) fn remove_range(
         &self,
         runs: &mut Runs,
