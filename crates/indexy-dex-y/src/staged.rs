@@ -27,7 +27,8 @@ const HEAD_BYTES: usize = 12;
 pub(crate) struct Staged<'a> {
     source: &'a mut dyn RunSource,
     max_key_bytes: usize,
-    kept: Kept,
+    /// `None`: nobody wants it.
+    kept: Option<Result<Kept>>,
 }
 
 /// The entries of a run.
@@ -42,19 +43,27 @@ fn checksum(key: &[u8], value: &[u8]) -> u32 {
 }
 
 impl<'a> Staged<'a> {
-    pub(crate) fn new(source: &'a mut dyn RunSource, max_key_bytes: usize, dir: &Path) -> Self {
+    /// `keeps`: somebody wants the entries afterwards.
+    pub(crate) fn new(
+        source: &'a mut dyn RunSource,
+        max_key_bytes: usize,
+        dir: &Path,
+        keeps: bool,
+    ) -> Self {
+        let kept = || Kept {
+            path: dir.join(FILE),
+            memory: Vec::new(),
+            file: None,
+        };
         Self {
             source,
             max_key_bytes,
-            kept: Kept {
-                path: dir.join(FILE),
-                memory: Vec::new(),
-                file: None,
-            },
+            kept: keeps.then(|| Ok(kept())),
         }
     }
 
-    pub(crate) fn into_kept(self) -> Kept {
+    /// `None`: nobody wanted them. An error: they could not be kept; the backing has them.
+    pub(crate) fn into_kept(self) -> Option<Result<Kept>> {
         self.kept
     }
 }
@@ -67,7 +76,11 @@ impl RunSource for Staged<'_> {
                 let len = key.len();
                 return Err(Error::KeyTooLong { len, limit });
             }
-            kept.add(key, value)?;
+            if let Some(Ok(entries)) = kept
+                && let Err(error) = entries.add(key, value)
+            {
+                *kept = Some(Err(error));
+            }
             sink((key, value))
         })
     }
@@ -182,14 +195,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for entries in [0, 10, 20_000] {
             let mut source = Numbers(entries);
-            let mut staged = Staged::new(&mut source, 16, dir.path());
+            let mut staged = Staged::new(&mut source, 16, dir.path(), true);
             let mut passed = 0;
             let mut count = |_: RunEntry<'_>| {
                 passed += 1;
                 Ok(())
             };
             staged.drain(&mut count).unwrap();
-            let kept = staged.into_kept();
+            let kept = staged.into_kept().unwrap().unwrap();
             assert_eq!(kept.file.is_some(), entries > 10);
             assert!(kept.memory.len() <= KEPT_BYTES);
             let mut i = 0;
@@ -206,6 +219,25 @@ mod tests {
             0,
             "the file has no name"
         );
+    }
+
+    /// The backing gets all of it.
+    #[test]
+    fn a_run_that_cannot_be_kept_is_passed_on() {
+        let missing = Path::new("/proc/no such directory");
+        for keeps in [false, true] {
+            let mut source = Numbers(20_000);
+            let mut staged = Staged::new(&mut source, 16, missing, keeps);
+            let mut passed = 0;
+            let mut count = |_: RunEntry<'_>| {
+                passed += 1;
+                Ok(())
+            };
+            staged.drain(&mut count).unwrap();
+            assert_eq!(passed, 20_000);
+            let kept = staged.into_kept();
+            assert_eq!(kept.is_some_and(|kept| kept.is_err()), keeps);
+        }
     }
 
     #[test]

@@ -100,13 +100,18 @@ impl<P: Pools, const N: usize> IndexY for DexY<P, N> {
 
     fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
         let limit = self.capabilities().max_key_bytes;
-        let mut staged = Staged::new(source, limit, &self.dir);
+        let keeps = self.pooled.tree().is_some();
+        let mut staged = Staged::new(source, limit, &self.dir, keeps);
         self.runs[0].fetch_add(1, SeqCst);
         let written = self.backing.write_run(&mut staged);
         if written.is_ok() {
-            let kept = staged.into_kept();
             // The backing has the run: a pool that does not get it is given up.
-            if let Err(error) = kept.each(|key, value| self.pooled.apply(key, value)) {
+            let applied = match staged.into_kept() {
+                Some(Ok(kept)) => kept.each(|key, value| self.pooled.apply(key, value)),
+                Some(Err(error)) => Err(std::io::Error::other(error)),
+                None => Ok(()),
+            };
+            if let Err(error) = applied {
                 self.pooled.cannot_follow(error);
             }
         }

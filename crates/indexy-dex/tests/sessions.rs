@@ -172,6 +172,33 @@ fn f4_a_write_that_is_late_does_not_come_after_the_next_one() {
     assert_eq!(read(&memory).unwrap(), 3);
 }
 
+#[test]
+fn f5_a_server_that_was_started_anew_is_not_taken_for_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = [dir.path().join("pool")];
+    let start = || {
+        let (region, serving) = (region(16 << 20), serving(LEASE));
+        ShmServer::start(&paths[0], region, offload::serve, secret(), serving).unwrap()
+    };
+    let connect = || Shm::connect_as(7, &paths, &secret(), PATIENCE).unwrap();
+    let server = start();
+    let memory = connect();
+    memory.write(word(), &[1]).unwrap();
+    drop(server);
+    let _server = start();
+    for _ in 0..5 {
+        assert!(memory.write(word(), &[2]).is_err());
+    }
+    // Nor does it keep the place of one that knows the new pool.
+    sleep(2 * LEASE);
+    let fresh = connect();
+    assert_eq!(read(&fresh).unwrap(), 0);
+    fresh.write(word(), &[3]).unwrap();
+    assert!(memory.write(word(), &[4]).is_err());
+    assert!(memory.check_session().is_err());
+    assert_eq!(read(&fresh).unwrap(), 3);
+}
+
 /// A tree of two owners, whose root and one node below are shared.
 fn tree_of_two(memory: &impl RemoteMemory) -> u64 {
     let load = BulkLoad::default().table(Table::new(vec![(0, 0), (50_000, 1)]).unwrap());

@@ -248,3 +248,16 @@ fn a_full_pool_is_an_error_and_loses_nothing() {
     owners[0].put(1, &[7; 1_500]).unwrap();
     assert_eq!(owners[0].get(1).unwrap(), Some(vec![7; 1_500]));
 }
+
+/// Memory of values that were replaced is used again before there is none.
+#[test]
+fn replaced_values_do_not_fill_a_small_pool() {
+    let memory = Model::new(vec![region(4 << 20)], offload::serve, Latency::rdma());
+    Tree::format(&memory).unwrap();
+    let tree = Values::new(Tree::open(memory, Options::new(0, 64)).unwrap());
+    for round in 0..1000u32 {
+        let value = vec![round as u8; MAX_VALUE_BYTES];
+        assert_eq!(tree.put(7, &value).unwrap(), round > 0, "round {round}");
+    }
+    assert_eq!(tree.get(7).unwrap().unwrap(), vec![231; MAX_VALUE_BYTES]);
+}

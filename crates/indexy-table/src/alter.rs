@@ -304,7 +304,7 @@ impl Table {
     }
 
     /// Others see the change at once; it is durable, without a log, too: rows and entries that are
-    /// written by it from now on are not on disk without it.
+    /// written by it from when this returns on are not on disk without it.
     fn changed(&self, definition: Definition) -> Result<()> {
         let shared: &Shared = &self.shared;
         shared.table(self.name(), definition)?;

@@ -49,6 +49,8 @@ pub struct Batches {
     rows: Rows<'static>,
     schema: SchemaRef,
     most_rows: usize,
+    /// What comes behind the rows of the last batch.
+    failed: Option<Error>,
     ended: bool,
 }
 
@@ -88,6 +90,7 @@ impl TableSnapshot {
             schema: self.arrow_schema_of(found.wanted()),
             rows: found,
             most_rows: rows.max(1),
+            failed: None,
             ended: false,
         })
     }
@@ -205,10 +208,16 @@ impl Batches {
                 };
                 columns[to].push(value);
             });
-            if !seen? {
-                break;
+            match seen {
+                Ok(true) => rows += 1,
+                Ok(false) => break,
+                Err(error) if rows == 0 => return Err(error),
+                // The rows before it first.
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
             }
-            rows += 1;
         }
         if rows == 0 {
             return Ok(None);
@@ -234,7 +243,10 @@ impl Iterator for Batches {
         if self.ended {
             return None;
         }
-        let step = self.step();
+        let step = match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.step(),
+        };
         self.ended = !matches!(step, Ok(Some(_)));
         step.transpose()
     }

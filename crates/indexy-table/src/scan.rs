@@ -220,12 +220,7 @@ impl<'a> Rows<'a> {
                 }
             }
         }
-        let rows = &self.layout.rows;
-        let found = match &keys[..] {
-            [] => return failed,
-            [key] => vec![self.source.get(&rows.tree, key)?],
-            keys => self.source.multi_get(&rows.tree, keys)?,
-        };
+        let (found, read) = self.rows_of(&keys);
         let sizes = found.iter().flatten().map(|row| row.len());
         self.ahead.saw(sizes.max().unwrap_or(0));
         for (key, row) in keys.iter().zip(found) {
@@ -234,7 +229,25 @@ impl<'a> Rows<'a> {
             })?;
             self.ready.push_back((Key::new(key), row));
         }
-        failed
+        read.and(failed)
+    }
+
+    /// The rows of these keys, as many as can be read before one that cannot.
+    fn rows_of(&self, keys: &[Vec<u8>]) -> (Vec<Option<indexy::Value>>, Result<()>) {
+        let rows = &self.layout.rows.tree;
+        if keys.len() > 1
+            && let Ok(found) = self.source.multi_get(rows, keys)
+        {
+            return (found, Ok(()));
+        }
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            match self.source.get(rows, key) {
+                Ok(row) => found.push(row),
+                Err(error) => return (found, Err(error)),
+            }
+        }
+        (found, Ok(()))
     }
 
     /// The key of the row of the next entry.
@@ -262,6 +275,7 @@ impl Iterator for Rows<'_> {
         if step.is_err() {
             self.left = 0;
             self.ready.clear();
+            self.failed = None;
         }
         step.transpose()
     }

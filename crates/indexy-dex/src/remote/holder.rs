@@ -12,9 +12,6 @@ use crate::{
     wait::{LOCK_LIMIT, Wait},
 };
 
-/// Attempts between two looks at the holder's lease.
-const ATTEMPTS_DIVISOR: u32 = 256;
-
 /// Waits a little for the holder of the locked `word` at `at`. A holder that is gone is fenced,
 /// and `end` ends its lock. [`Error::Locked`]: it took too long.
 pub(crate) fn wait_for_holder<M: RemoteMemory>(
@@ -24,17 +21,19 @@ pub(crate) fn wait_for_holder<M: RemoteMemory>(
     wait: &mut Wait,
     end: impl FnOnce(&M, u64) -> Result<()>,
 ) -> Result<()> {
-    if !wait.again() {
-        return Err(Error::Locked { address: at });
-    }
+    let goes_on = wait.again();
+    let waits = || match goes_on {
+        true => Ok(()),
+        false => Err(Error::Locked { address: at }),
+    };
     let holder = lock_word::holder(word);
     let may_be_gone = lock_word::is_locked(word) && holder != 0 && holder != memory.session();
-    if !may_be_gone || !wait.attempts().is_multiple_of(ATTEMPTS_DIVISOR) {
-        return Ok(());
+    if !may_be_gone || (goes_on && !wait.is_due()) {
+        return waits();
     }
     match memory.fence(holder) {
         Ok(()) => end(memory, word),
-        Err(Error::Alive { .. }) => Ok(()),
+        Err(Error::Alive { .. }) => waits(),
         Err(error) => Err(error),
     }
 }

@@ -15,6 +15,8 @@
 //!   before runs, and fences it otherwise. Numbers of sessions are never used twice.
 //! - F4: a connection that its client gave up does nothing more once the client's next verb was
 //!   answered: a request that was late does not come after one that replaced it.
+//! - F5: a session is of one life of the memory server. One that was started anew at the same place
+//!   has another region: it refuses connections of the session.
 //!
 //! Connections without a session are for tools that load or look: nothing fences them.
 
@@ -27,6 +29,11 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
+
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
 
 /// The machine's clock in ns. It goes on while the machine or the process is stopped.
 pub(super) fn now_ns() -> u64 {
@@ -69,6 +76,8 @@ struct State {
 
 pub(super) struct Keys {
     lease: Duration,
+    /// Which one of the servers that were started at this place; never 0.
+    life: u64,
     /// What else reaches the region.
     fabric: Way,
     state: RwLock<State>,
@@ -99,6 +108,7 @@ impl Keys {
     pub(super) fn new(lease: Duration, fabric: Way) -> Self {
         Self {
             lease,
+            life: random() | 1,
             fabric,
             state: RwLock::default(),
         }
@@ -106,6 +116,11 @@ impl Keys {
 
     pub(super) fn lease_ns(&self) -> u64 {
         self.lease.as_nanos() as u64
+    }
+
+    /// A number that no other server has.
+    pub(super) fn life(&self) -> u64 {
+        self.life
     }
 
     /// F1: under the write half, by any way to the region.

@@ -185,9 +185,13 @@ pub fn status(path: &Path, secret: &Secret, patience: Duration) -> Result<PoolSt
 impl Reads for Mapped {
     type Socket = UnixStream;
 
-    fn read(&self, _: &Ways<UnixStream>, at: Address, into: &mut [u64]) -> Result<()> {
+    fn read(&self, ways: &Ways<UnixStream>, at: Address, into: &mut [u64]) -> Result<()> {
         let server = at.server();
         let what = "there is no such server";
+        if let Some(way) = ways.servers().get(usize::from(server)) {
+            // F4: what is read now is not overtaken by a write that failed before.
+            way.end_leftovers()?;
+        }
         let region = self.0.get(usize::from(server));
         let region = region.ok_or(Error::Refused { server, what })?;
         let done = region.read(at.offset(), into);

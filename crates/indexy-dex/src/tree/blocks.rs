@@ -204,6 +204,22 @@ impl Retired {
         if is_much { self.flush(tree) } else { Ok(()) }
     }
 
+    /// What `attempt` says, which needs memory; where the pool is full it gets that of retired
+    /// blocks.
+    pub(super) fn with_room<K: TreeKey, T>(
+        &self,
+        tree: &Tree<impl RemoteMemory, K>,
+        attempt: impl Fn() -> Result<T>,
+    ) -> Result<T> {
+        match attempt() {
+            Err(Error::PoolFull { .. }) if !self.0.lock().is_empty() => {
+                self.flush(tree)?;
+                attempt()
+            }
+            done => done,
+        }
+    }
+
     /// Writes every dirty page to the pool; memory of blocks that were retired before is used
     /// again.
     ///
@@ -215,9 +231,15 @@ impl Retired {
             self.0.lock().extend(retired);
             return done;
         }
-        for at in retired {
+        let mut rest = retired.into_iter();
+        while let Some(at) = rest.next() {
             let mut head = [0; NODE_WORDS];
-            tree.memory.read(at, &mut head)?;
+            if let Err(error) = tree.memory.read(at, &mut head) {
+                let mut kept = self.0.lock();
+                kept.push(at);
+                kept.extend(rest);
+                return Err(error);
+            }
             if let Some(block) = block_of(&head, at, head[2]) {
                 block
                     .further

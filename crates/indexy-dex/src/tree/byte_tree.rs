@@ -142,8 +142,11 @@ impl<M: RemoteMemory, const N: usize> ByteTree<M, N> {
             // Before a block is written.
             self.tree.ownership().check(key.prefix())?;
         }
-        let new = store(&self.tree.memory, &self.tree.nodes, &self.next, value)?;
-        let old = self.tree.put(key, new)?;
+        let store = || store(&self.tree.memory, &self.tree.nodes, &self.next, value);
+        let new = self.retired.with_room(&self.tree, store)?;
+        let old = self
+            .retired
+            .with_room(&self.tree, || self.tree.put(key, new))?;
         self.retire(old)?;
         Ok(old.is_some())
     }

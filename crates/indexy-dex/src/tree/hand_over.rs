@@ -174,7 +174,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     }
 
     /// Drops cooling nodes whose fences `which` accepts.
-    fn forget_cooling(&self, which: impl Fn(K, K) -> bool) -> Result<()> {
+    pub(super) fn forget_cooling(&self, which: impl Fn(K, K) -> bool) -> Result<()> {
         for frame in 0..self.cache.len() {
             let this = self.cache.frame(frame);
             let latched = this.latch.lock();

@@ -134,33 +134,38 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         };
         let server = claim.at.server();
         let started = self.memory.now_ns();
-        let answer = self.memory.call(server, &request.words())?;
+        let called = self.memory.call(server, &request.words());
         self.policy
             .note_call(self.memory.now_ns().saturating_sub(started));
-        match offload::Answer::<K::Value>::from_words::<K>(&answer) {
-            offload::Answer::Done {
+        let answer = called.map(|words| offload::Answer::<K::Value>::from_words::<K>(&words));
+        let failed = match answer {
+            Ok(offload::Answer::Done {
                 old,
                 changed,
                 leaf_offset,
-            } => {
+            }) => {
                 if changed && leaf_offset >> 48 == 0 {
                     // A copy that cools is older than the pool's.
                     let leaf = Address::new(server, leaf_offset);
                     self.cache.forget_cooling(leaf)?;
                 }
                 let is_sparse = false;
-                Ok(Some(Answer { old, is_sparse }))
+                return Ok(Some(Answer { old, is_sparse }));
             }
-            offload::Answer::Refused => Ok(None),
-            offload::Answer::Damaged => {
+            Ok(offload::Answer::Refused) => return Ok(None),
+            Ok(offload::Answer::Damaged) => {
                 let what = "the memory server found a damaged subtree";
-                Err(Error::corrupt(claim.at, what).into())
+                Error::corrupt(claim.at, what)
             }
-            offload::Answer::NotUnderstood => {
+            Ok(offload::Answer::NotUnderstood) => {
                 let what = "the request is not understood";
-                Err(Error::Refused { server, what }.into())
+                Error::Refused { server, what }
             }
-        }
+            Err(error) => error,
+        };
+        // Nobody knows whether it was done: a copy that cools may be older than the pool's.
+        self.forget_cooling(|low, high| low <= claim.key && claim.key <= high)?;
+        Err(failed.into())
     }
 
     /// Reads a claimed node and checks that it is the child that the parent means. `true`: it was

@@ -2,6 +2,7 @@
 
 use super::{BulkLoad, Options, Tree};
 use crate::{
+    address::Address,
     cache::{Place, State, frame_of},
     node::{self, SWIZZLED},
     offload::{self, Offloading, Policy},
@@ -31,30 +32,54 @@ fn child(tree: &Tree<Model>, frame: usize, key: u64) -> usize {
     frame_of(word)
 }
 
+/// The leaf of `key` cools, and its parent leaves before it does. Returns where the leaf is.
+fn cool_way(tree: &Tree<Model>, key: u64) -> Address {
+    tree.get(key).unwrap();
+    let inner = child(tree, super::ROOT, key);
+    let leaf = child(tree, inner, key);
+    let (inner_at, leaf_at) = (
+        tree.address_of(inner).unwrap(),
+        tree.address_of(leaf).unwrap(),
+    );
+    tree.cache.cool(leaf, &tree.memory).unwrap();
+    tree.cache.cool(inner, &tree.memory).unwrap();
+    tree.cache.forget_cooling(inner_at).unwrap();
+    assert_eq!(tree.cache.mapping().get(inner_at), None);
+    assert_eq!(tree.cache.mapping().get(leaf_at), Some(Place::Frame(leaf)));
+    leaf_at
+}
+
 #[test]
 fn c2_an_offloaded_write_drops_the_copy_that_cools() {
     let memory = pool();
     let load = BulkLoad::default().fill(FILL);
     load.load(&memory, (0..KEYS).map(|key| (key, key))).unwrap();
     let mut tree = Tree::open(memory, options(0)).unwrap();
-    tree.get(777).unwrap();
-    let inner = child(&tree, super::ROOT, 777);
-    let leaf = child(&tree, inner, 777);
-    let (inner_at, leaf_at) = (
-        tree.address_of(inner).unwrap(),
-        tree.address_of(leaf).unwrap(),
-    );
-    // The leaf cools, and its parent leaves before it does.
-    tree.cache.cool(leaf, &tree.memory).unwrap();
-    tree.cache.cool(inner, &tree.memory).unwrap();
-    tree.cache.forget_cooling(inner_at).unwrap();
-    assert_eq!(tree.cache.mapping().get(inner_at), None);
-    assert_eq!(tree.cache.mapping().get(leaf_at), Some(Place::Frame(leaf)));
-
+    cool_way(&tree, 777);
     tree.policy = Policy::new(Offloading::Always);
     assert_eq!(tree.put(777, 1).unwrap(), Some(777));
     assert_eq!(tree.counts().calls, 1);
     tree.policy = Policy::new(Offloading::Never);
+    assert_eq!(tree.get(777).unwrap(), Some(1));
+}
+
+/// The write was done, and its answer is lost.
+#[test]
+fn c2_an_offloaded_write_that_fails_drops_the_copy_that_cools() {
+    let region = Arc::new(Region::create(16 << 20).unwrap());
+    let garbled = |region: &Region, request: &[u64]| {
+        offload::serve(region, request);
+        vec![u64::MAX; 9]
+    };
+    let memory = Model::new(vec![region], garbled, Latency::rdma());
+    let load = BulkLoad::default().fill(FILL);
+    load.load(&memory, (0..KEYS).map(|key| (key, key))).unwrap();
+    let mut tree = Tree::open(memory, options(0)).unwrap();
+    let leaf_at = cool_way(&tree, 777);
+    tree.policy = Policy::new(Offloading::Always);
+    tree.put(777, 1).unwrap_err();
+    tree.policy = Policy::new(Offloading::Never);
+    assert_eq!(tree.cache.mapping().get(leaf_at), None);
     assert_eq!(tree.get(777).unwrap(), Some(1));
 }
 

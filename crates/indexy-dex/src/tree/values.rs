@@ -63,8 +63,10 @@ impl<M: RemoteMemory> Values<M> {
     /// is longer than [`MAX_VALUE_BYTES`](super::MAX_VALUE_BYTES).
     pub fn put(&self, key: u64, value: &[u8]) -> Result<bool> {
         self.tree.ownership().check(key)?;
-        let at = blocks::write(&self.tree.memory, &self.tree.nodes, (key, key), value)?;
-        let old = self.tree.put(key, at.word())?;
+        let write = || blocks::write(&self.tree.memory, &self.tree.nodes, (key, key), value);
+        let at = self.retired.with_room(&self.tree, write)?;
+        let put = || self.tree.put(key, at.word());
+        let old = self.retired.with_room(&self.tree, put)?;
         self.retire(old)?;
         Ok(old.is_some())
     }

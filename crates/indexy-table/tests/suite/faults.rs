@@ -110,3 +110,30 @@ fn an_index_that_a_failed_build_left_does_not_hinder_a_creation() {
     assert_eq!(db.tree_names(), before);
     tables.create_table(schema()).unwrap();
 }
+
+/// Rows are looked up many at a time: those before one that is missing are given.
+#[test]
+fn the_rows_before_damage_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, _) = open(dir.path(), Durability::default());
+    let tables = Tables::open(&db).unwrap();
+    let with_index = Schema::new("t")
+        .column("id", Type::U64)
+        .column("n", Type::I64)
+        .column("more", Type::I64)
+        .primary_key(["id"])
+        .index("by_n", Index::on(["n"]));
+    let table = tables.create_table(with_index).unwrap();
+    for id in 0..100u64 {
+        table.insert((id, id as i64, 1)).unwrap();
+    }
+    let rows = db.tree("indexy.table.1").unwrap();
+    let lost = rows.iter().nth(77).unwrap().unwrap().0;
+    assert!(rows.remove(&lost).unwrap());
+    let mut scan = table.scan(&Query::index("by_n")).unwrap();
+    let read: Vec<_> = scan.by_ref().take_while(Result::is_ok).collect();
+    assert_eq!(read.len(), 77);
+    assert!(scan.next().is_none(), "it is at its end");
+    let mut scan = table.scan(&Query::index("by_n")).unwrap();
+    assert!(matches!(scan.nth(77), Some(Err(Error::Corrupt { .. }))));
+}

@@ -19,18 +19,29 @@
 //!
 //! Threads: any number of writers, and of loads, which look at one word and count themselves in one
 //! that few threads share. Whoever waits may hold stripes and run locks: a load waits for neither.
+//! Loads of other trees, which no pause of this one holds off, do not keep him: he has newcomers
+//! count themselves elsewhere (the *phase*), and so sees each word at zero.
 
 #![forbid(unsafe_code)]
 
 use crate::mem;
 use crossbeam_utils::CachePadded;
-use std::sync::atomic::{
-    AtomicUsize,
-    Ordering::{Release, SeqCst},
+use parking_lot::Mutex;
+use std::{
+    sync::atomic::{
+        AtomicUsize,
+        Ordering::{Relaxed, Release, SeqCst},
+    },
+    thread::{sleep, yield_now},
+    time::Duration,
 };
 
-/// Words in which loads are counted.
+/// Places in which loads are counted.
 const SHARDS: usize = 8;
+const PHASES: usize = 2;
+/// Looks at a word with a yield between them, until the first sleep.
+const YIELDS: u32 = 64;
+const NAP: Duration = Duration::from_micros(50);
 
 /// See the module header.
 #[derive(Debug, Default)]
@@ -49,7 +60,8 @@ impl LoadPause {
 
     /// Just before a load that is to take place while the result lives; `None`: there is a pause.
     pub(super) fn pass<'l>(&self, loads: &'l Loads) -> Option<Loading<'l>> {
-        let word = &loads.0[mem::thread_number() % SHARDS];
+        let shard = &loads.counts[mem::thread_number() % SHARDS];
+        let word = &shard[loads.phase.load(Relaxed) % PHASES];
         // Before the look. Partner: `begin`, and behind it the loads of `wait`.
         word.fetch_add(1, SeqCst);
         let loading = Loading(word);
@@ -59,7 +71,12 @@ impl LoadPause {
 
 /// How many loads take place, of all trees of a database.
 #[derive(Debug, Default)]
-pub(crate) struct Loads([CachePadded<AtomicUsize>; SHARDS]);
+pub(crate) struct Loads {
+    /// Where newcomers count themselves.
+    phase: AtomicUsize,
+    counts: [CachePadded<[AtomicUsize; PHASES]>; SHARDS],
+    waiting: Mutex<()>,
+}
 
 /// A load takes place.
 #[derive(Debug)]
@@ -69,11 +86,26 @@ impl Loads {
     /// In a pause: returns when every load that did not find it is over. Cost: a few loads, and as
     /// long as an entry is being put into memory.
     pub(super) fn wait(&self) {
-        for word in &self.0 {
-            // One that came later found the pause, or is of another tree.
-            while word.load(SeqCst) != 0 {
-                std::thread::yield_now();
+        let _alone = self.waiting.lock();
+        // What comes while a phase is waited for counts itself in the other one, but for those that
+        // read the phase before it changed; each of them does so once.
+        for _ in 0..PHASES {
+            let old = self.phase.fetch_add(1, SeqCst) % PHASES;
+            for shard in &self.counts {
+                wait_for_zero(&shard[old]);
             }
+        }
+    }
+}
+
+fn wait_for_zero(word: &AtomicUsize) {
+    let mut looks = 0;
+    // Partner: `pass`. A load that counts itself later finds the pause.
+    while word.load(SeqCst) != 0 {
+        looks += 1;
+        match looks < YIELDS {
+            true => yield_now(),
+            false => sleep(NAP),
         }
     }
 }
@@ -88,5 +120,61 @@ impl Drop for Loading<'_> {
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        sync::atomic::AtomicBool,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    /// Loads of other trees follow each other so closely that one is always under way.
+    #[test]
+    fn a_wait_ends_beside_loads_without_end() {
+        let (loads, stop) = (Loads::default(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let other = LoadPause::default();
+                    let mut last = other.pass(&loads);
+                    while !stop.load(SeqCst) {
+                        last = other.pass(&loads);
+                    }
+                    drop(last);
+                });
+            }
+            let this = LoadPause::default();
+            let started = Instant::now();
+            for _ in 0..100 {
+                let _paused = this.begin();
+                loads.wait();
+                assert!(started.elapsed() < Duration::from_secs(20));
+            }
+            stop.store(true, SeqCst);
+        });
+    }
+
+    /// Whichever phase it counts itself in.
+    #[test]
+    fn every_load_that_found_no_pause_is_waited_for() {
+        let (loads, pause) = (Loads::default(), LoadPause::default());
+        for _ in 0..5 {
+            let loading = pause.pass(&loads).unwrap();
+            let ended = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _paused = pause.begin();
+                    loads.wait();
+                    assert!(ended.load(SeqCst));
+                });
+                thread::sleep(Duration::from_millis(10));
+                ended.store(true, SeqCst);
+                drop(loading);
+            });
+        }
     }
 }

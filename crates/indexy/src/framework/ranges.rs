@@ -174,6 +174,7 @@ impl Joined {
             return Ok(());
         }
         let _run = self.writer.lock();
+        // X keeps its stamps beyond the pause: nothing is loaded during replay.
         let _paused = self.load_pause.begin();
         for (from, to) in ranges {
             self.before_removal(from, *to);

@@ -8,7 +8,7 @@
 use super::{
     auth::{self, Secret},
     frame::Frames,
-    request::{ALIVE, ATTACH, DONE, END, FENCED, OUTSIDE},
+    request::{ALIVE, ANY_LIFE, ATTACH, DONE, END, FENCED, OUTSIDE},
     stream::Stream,
 };
 use crate::{
@@ -16,7 +16,17 @@ use crate::{
     remote::model::outside,
 };
 use parking_lot::Mutex;
-use std::{io, sync::OnceLock, time::Duration};
+use std::{
+    io,
+    sync::{
+        OnceLock,
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Release},
+        },
+    },
+    time::Duration,
+};
 
 /// Idle connections that are kept.
 const MAX_IDLE: usize = 64;
@@ -70,6 +80,10 @@ pub(crate) struct Connections<S> {
     idle: Mutex<Vec<Connection<S>>>,
     /// Names of connections: those so far, and those that failed and may have left a request.
     names: Mutex<(u64, Vec<u64>)>,
+    /// There are such that failed.
+    has_failed: AtomicBool,
+    /// Which life of the memory server the session is of.
+    life: OnceLock<u64>,
 }
 
 impl<S: Stream> Connections<S> {
@@ -89,6 +103,8 @@ impl<S: Stream> Connections<S> {
             identity: OnceLock::new(),
             idle: Mutex::default(),
             names: Mutex::default(),
+            has_failed: AtomicBool::new(false),
+            life: OnceLock::new(),
         }
     }
 
@@ -122,10 +138,14 @@ impl<S: Stream> Connections<S> {
 
     fn introduce(&self, connection: &mut Connection<S>, identity: Identity) -> Result<(u64, u64)> {
         let owner = u64::from(identity.owner);
-        let mut request = [0, ATTACH, owner, identity.session, connection.name];
+        let life = self.life.get().copied().unwrap_or(ANY_LIFE);
+        let mut request = [0, ATTACH, owner, identity.session, connection.name, life];
         let answer = connection.exchange(&mut request);
         match self.result(answer.map_err(|e| self.lost(e))?)? {
-            &[session, lease_ns] => Ok((session, lease_ns)),
+            &[session, lease_ns, life] => {
+                self.life.get_or_init(|| life);
+                Ok((session, lease_ns))
+            }
             _ => Err(self.odd()),
         }
     }
@@ -188,6 +208,24 @@ impl<S: Stream> Connections<S> {
         };
         self.result(answer)?;
         names.1.clear();
+        self.has_failed.store(false, Release);
+        Ok(())
+    }
+
+    /// F4, for what does not come this way: nothing of a verb that failed before happens later.
+    /// Cost: a load; a trip after a failure.
+    #[inline]
+    pub(crate) fn end_leftovers(&self) -> Result<()> {
+        match self.has_failed.load(Acquire) {
+            true => self.make_end(),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn make_end(&self) -> Result<()> {
+        let connection = self.take()?;
+        self.idle.lock().push(connection);
         Ok(())
     }
 
@@ -230,7 +268,9 @@ impl<S: Stream> Connections<S> {
             Err(error) => {
                 // Without a session nobody can end it.
                 if self.identity.get().is_some() {
-                    self.names.lock().1.push(connection.name);
+                    let mut names = self.names.lock();
+                    names.1.push(connection.name);
+                    self.has_failed.store(true, Release);
                 }
                 return Err(self.lost(error));
             }

@@ -35,6 +35,8 @@ pub(crate) const WRITE: u64 = 2;
 pub(crate) const SWAP: u64 = 3;
 pub(crate) const CALL: u64 = 4;
 pub(crate) const ATTACH: u64 = 5;
+/// Who attaches does not know yet which life of the memory server it is.
+pub(crate) const ANY_LIFE: u64 = 0;
 pub(crate) const RENEW: u64 = 6;
 pub(crate) const FENCE: u64 = 7;
 pub(crate) const SESSION_OF: u64 = 8;
@@ -144,14 +146,18 @@ fn control(
     let keys = desk.keys;
     let own = member.ok_or(CONFUSED);
     match body {
-        &[ATTACH, owner, session, connection] if member.is_none() => {
+        &[ATTACH, owner, session, connection, life] if member.is_none() => {
             let owner = u16::try_from(owner).map_err(|_| CONFUSED)?;
+            if life != ANY_LIFE && life != keys.life() {
+                // Of a server that was here before: what its clients have read is not here.
+                return Err(Refusal::Fenced.into());
+            }
             let session = keys.attach(owner, session, now_ns())?;
             *member = Some(Member {
                 session,
                 connection,
             });
-            answer.extend([session, keys.lease_ns()]);
+            answer.extend([session, keys.lease_ns(), keys.life()]);
         }
         [RENEW] => {
             keys.renew(own?, now_ns())?;
@@ -279,8 +285,11 @@ mod tests {
         let mut office = office();
         let lease = 60_000_000_000;
         assert_eq!(office.ask(&[RENEW]), [NOT_UNDERSTOOD], "no session yet");
-        assert_eq!(office.ask(&[ATTACH, 7, 0, 1]), [DONE, 1, lease]);
-        assert_eq!(office.ask(&[ATTACH, 8, 0, 2]), [NOT_UNDERSTOOD], "another");
+        let life = office.keys.life();
+        assert_eq!(office.ask(&[ATTACH, 7, 0, 1, !life]), [FENCED]);
+        assert_eq!(office.ask(&[ATTACH, 7, 0, 1, 0]), [DONE, 1, lease, life]);
+        let another = [ATTACH, 8, 0, 2, life];
+        assert_eq!(office.ask(&another), [NOT_UNDERSTOOD]);
         assert_eq!(office.ask(&[RENEW]), [DONE, lease]);
         assert_eq!(office.ask(&[SESSION_OF, 7]), [DONE, 1]);
         assert_eq!(office.ask(&[SESSION_OF, 9]), [DONE, 0]);
@@ -317,7 +326,7 @@ mod tests {
         assert_eq!(asked(&[WRITE, 8192, 1]), [OUTSIDE]);
         assert_eq!(asked(&[REACH]), [DONE, 1, 0]);
         assert_eq!(asked(&[REACH, 1]), [NOT_UNDERSTOOD]);
-        assert_eq!(asked(&[ATTACH, 1 << 16, 0, 1]), [NOT_UNDERSTOOD]);
+        assert_eq!(asked(&[ATTACH, 1 << 16, 0, 1, 0]), [NOT_UNDERSTOOD]);
         let many = [vec![CALL], vec![0; MAX_WORDS]].concat();
         assert_eq!(asked(&many), [NOT_UNDERSTOOD]);
     }

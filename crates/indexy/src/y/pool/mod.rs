@@ -399,6 +399,7 @@ impl PageCache {
     pub(crate) fn set_memory(&self, memory_bytes: usize) {
         let mut pools = self.pools.lock();
         pools.total = memory_bytes;
+        pools.forget_unused();
         pools.resize_all(pools.pools.len());
     }
 
@@ -406,6 +407,7 @@ impl PageCache {
     pub(crate) fn lend(&self, bytes: usize) {
         let mut pools = self.pools.lock();
         pools.lent = bytes;
+        pools.forget_unused();
         pools.resize_all(pools.pools.len());
     }
 

@@ -4,6 +4,7 @@
 
 use crate::error::Error;
 use rocksdb::ErrorKind;
+use rustix::io::Errno;
 use std::{
     io,
     path::{Path, PathBuf},
@@ -16,6 +17,15 @@ pub(super) fn typed(dir: &Path, op: &'static str, error: &rocksdb::Error) -> Err
     let has = |part| text.contains(part);
     if has("No space left on device") || has("Disk quota exceeded") {
         return Error::OutOfSpace { path };
+    }
+    // It passes: the database asks again.
+    for (message, code) in [
+        ("Too many open files in system", Errno::NFILE),
+        ("Too many open files", Errno::MFILE),
+    ] {
+        if has(message) {
+            return Error::io(op, path, code.into());
+        }
     }
     match error.kind() {
         ErrorKind::IOError if has("No such file or directory") => {
