@@ -127,7 +127,7 @@ impl Drop for Paused<'_> {
 mod tests {
     use super::*;
     use std::{
-        sync::atomic::AtomicBool,
+        sync::{Barrier, atomic::AtomicBool},
         thread,
         time::{Duration, Instant},
     };
@@ -137,12 +137,13 @@ mod tests {
     fn a_wait_ends_beside_loads_without_end() {
         const LONG: Duration = Duration::from_secs(20);
         let (loads, stop) = (Loads::default(), AtomicBool::new(false));
-        let started = Instant::now();
+        let (started, begun) = (Instant::now(), Barrier::new(5));
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     let other = LoadPause::default();
                     let mut last = other.pass(&loads);
+                    begun.wait();
                     while !stop.load(SeqCst) && started.elapsed() < LONG {
                         last = other.pass(&loads);
                     }
@@ -150,6 +151,7 @@ mod tests {
                 });
             }
             let this = LoadPause::default();
+            begun.wait();
             for _ in 0..100 {
                 let _paused = this.begin();
                 loads.wait();
