@@ -6,7 +6,9 @@ use crate::support::{Random, assert_sound, rows, setting};
 use indexy::{Db, Durability, Options};
 use indexy_table::{Column, Error, Index, Query, Schema, Table, Tables, Type, Value};
 use std::{
-    path::Path,
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -143,16 +145,54 @@ fn i14_rows_and_indexes_survive_kills() {
     assert!(full > 0, "nothing was ever written");
 }
 
+/// Copies a directory as it is at one moment: merges in the background may take files away.
 fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let dest = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &dest),
-            false => drop(std::fs::copy(entry.path(), dest).unwrap()),
+    for _ in 0..1000 {
+        let before = listing(from);
+        let copied = before.and_then(|before| {
+            std::fs::create_dir_all(to)?;
+            copy_all(from, to)?;
+            Ok(listing(from)? == before && listing(to)? == before)
+        });
+        if matches!(copied, Ok(true)) {
+            return;
+        }
+        let _ = std::fs::remove_dir_all(to);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it does not come to rest");
+}
+
+/// The files below, and their lengths.
+fn listing(dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = PathBuf::from(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => {
+                let below = listing(&entry.path())?;
+                files.extend(below.into_iter().map(|(path, len)| (name.join(path), len)));
+            }
+            false => drop(files.insert(name, entry.metadata()?.len())),
         }
     }
+    Ok(files)
+}
+
+fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let dest = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => {
+                std::fs::create_dir_all(&dest)?;
+                copy_all(&entry.path(), &dest)?;
+            }
+            false => drop(std::fs::copy(entry.path(), dest)?),
+        }
+    }
+    Ok(())
 }
 
 /// Without a log the catalogue lies in memory; what it names is not dropped before it is on disk.
