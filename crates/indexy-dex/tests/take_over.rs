@@ -2,6 +2,7 @@
 //! flush, a hand-over. The one that takes over finds a tree with every key that was flushed, and
 //! works on it; the one that was replaced answers nothing and changes nothing.
 
+mod mortal;
 mod pools;
 
 use indexy_dex::{
@@ -9,132 +10,19 @@ use indexy_dex::{
     node::CAPACITY,
     offload::{self, Offloading},
     partition::Table,
-    remote::{Counts, Latency, Model, Part, ROOT_OFFSET, RemoteMemory},
+    remote::{Latency, Model, ROOT_OFFSET, RemoteMemory},
 };
+use mortal::{Fate, Mortal};
 use pools::{Dice, region};
 use std::{
-    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, atomic::Ordering::Relaxed},
 };
 
 const STEP: u64 = 100;
 const GONE: u16 = 0;
 const NEXT: u16 = 1;
 const THIRD: u16 = 2;
-
-/// What happens at a verb.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Fate {
-    /// The verb and all later ones fail.
-    DiesBefore,
-    /// The verb is done, but fails; as do all later ones.
-    DiesAfter,
-    /// Another owner takes over, and the process goes on.
-    IsReplacedBefore,
-    IsReplacedAfter,
-}
-
-type Hook = Box<dyn FnOnce() + Send>;
-
-/// An endpoint that meets its fate at verb `at`.
-struct Mortal {
-    model: Model,
-    verbs: AtomicU64,
-    at: u64,
-    fate: Fate,
-    replace: Mutex<Option<Hook>>,
-}
-
-impl Mortal {
-    fn verb<T>(&self, verb: impl Fn() -> Result<T>) -> Result<T> {
-        let number = self.verbs.fetch_add(1, Relaxed);
-        let lost = || Error::Lost {
-            server: 0,
-            source: std::io::ErrorKind::ConnectionReset.into(),
-        };
-        let dies = matches!(self.fate, Fate::DiesBefore | Fate::DiesAfter);
-        if number < self.at {
-            return verb();
-        }
-        if number > self.at {
-            return if dies { Err(lost()) } else { verb() };
-        }
-        let replace = || {
-            if let Some(replace) = self.replace.lock().unwrap().take() {
-                replace();
-            }
-        };
-        match self.fate {
-            Fate::DiesBefore => Err(lost()),
-            Fate::DiesAfter => verb().and(Err(lost())),
-            Fate::IsReplacedBefore => {
-                replace();
-                verb()
-            }
-            Fate::IsReplacedAfter => {
-                let done = verb();
-                replace();
-                done
-            }
-        }
-    }
-}
-
-impl RemoteMemory for Mortal {
-    fn servers(&self) -> usize {
-        self.model.servers()
-    }
-
-    fn read(&self, at: Address, into: &mut [u64]) -> Result<()> {
-        let into = RefCell::new(into);
-        self.verb(|| self.model.read(at, &mut into.borrow_mut()))
-    }
-
-    fn read_many(&self, parts: &mut [Part<'_>]) -> Result<()> {
-        let parts = RefCell::new(parts);
-        self.verb(|| self.model.read_many(&mut parts.borrow_mut()))
-    }
-
-    fn write(&self, at: Address, words: &[u64]) -> Result<()> {
-        self.verb(|| self.model.write(at, words))
-    }
-
-    fn cas(&self, at: Address, expected: u64, new: u64) -> Result<u64> {
-        self.verb(|| self.model.cas(at, expected, new))
-    }
-
-    fn call(&self, server: u16, request: &[u64]) -> Result<Vec<u64>> {
-        self.verb(|| self.model.call(server, request))
-    }
-
-    fn counts(&self) -> Counts {
-        self.model.counts()
-    }
-
-    fn session(&self) -> u64 {
-        self.model.session()
-    }
-
-    fn check_session(&self) -> Result<()> {
-        self.model.check_session()
-    }
-
-    fn session_of(&self, owner: u16) -> Result<u64> {
-        self.model.session_of(owner)
-    }
-
-    fn fence(&self, session: u64) -> Result<()> {
-        self.model.fence(session)
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.model.now_ns()
-    }
-}
 
 /// What a life is lived in.
 #[derive(Clone, Copy, Debug)]
@@ -269,15 +157,8 @@ fn one_life(world: World, at: u64, fate: Fate) -> Lived {
         third.get(0).unwrap();
     }
     let taker = next.clone();
-    let memory = Mortal {
-        model: pool.attach(GONE).unwrap(),
-        verbs: AtomicU64::new(0),
-        at,
-        fate,
-        replace: Mutex::new(Some(Box::new(move || {
-            taker.take_over(GONE).unwrap();
-        }))),
-    };
+    let replace = move || drop(taker.take_over(GONE).unwrap());
+    let memory = Mortal::new(pool.attach(GONE).unwrap(), at, fate, replace);
     let mut history = History {
         flushed: loaded,
         ..History::default()
@@ -457,17 +338,13 @@ fn p4_one_that_comes_back_meets_the_one_that_takes_over() {
         drop(Tree::open(pool.attach(GONE).unwrap(), TWO_LEVELS.options(GONE)).unwrap());
         let back = Arc::new(Mutex::new(None));
         let (hook_back, hook_pool) = (back.clone(), pool.another());
-        let memory = Mortal {
-            model: pool.attach(NEXT).unwrap(),
-            verbs: AtomicU64::new(0),
-            at,
-            fate: Fate::IsReplacedBefore,
-            replace: Mutex::new(Some(Box::new(move || {
-                let memory = hook_pool.attach(GONE).unwrap();
-                let tree = Tree::open(memory, TWO_LEVELS.options(GONE)).unwrap();
-                *hook_back.lock().unwrap() = Some(tree);
-            }))),
+        let come_back = move || {
+            let memory = hook_pool.attach(GONE).unwrap();
+            let tree = Tree::open(memory, TWO_LEVELS.options(GONE)).unwrap();
+            *hook_back.lock().unwrap() = Some(tree);
         };
+        let memory = pool.attach(NEXT).unwrap();
+        let memory = Mortal::new(memory, at, Fate::IsReplacedBefore, come_back);
         let next = Tree::open(memory, TWO_LEVELS.options(NEXT)).unwrap();
         let taken = next.take_over(GONE);
         let back = back.lock().unwrap().take();

@@ -22,6 +22,8 @@ pub(crate) struct Frame {
     state: AtomicU8,
     /// The words differ from the pool's. Changes under the latch.
     dirty: AtomicBool,
+    /// A write of the words was sent, and its answer was lost. Changes under the latch.
+    in_doubt: AtomicBool,
     /// Threads that work below. Rises under the latch, falls without it.
     pins: AtomicU32,
     /// The frame that this one is swizzled in. Changes under the parent's latch.
@@ -35,6 +37,7 @@ impl Default for Frame {
             latch: Latch::default(),
             state: AtomicU8::new(State::Free as u8),
             dirty: AtomicBool::new(false),
+            in_doubt: AtomicBool::new(false),
             pins: AtomicU32::new(0),
             parent: AtomicU32::new(0),
             words: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -67,6 +70,15 @@ impl Frame {
 
     pub(crate) fn set_dirty(&self, dirty: bool) {
         self.dirty.store(dirty, Relaxed);
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.in_doubt.load(Relaxed)
+    }
+
+    /// Returns what it was. The caller holds the latch.
+    pub(super) fn set_in_doubt(&self, in_doubt: bool) -> bool {
+        self.in_doubt.swap(in_doubt, Relaxed)
     }
 
     pub(crate) fn parent(&self) -> usize {

@@ -24,6 +24,7 @@
 //! waited for from above. A frame is taken, and with it others cooled or evicted, before any latch.
 
 mod cooling;
+mod doubt;
 mod evict;
 mod frame;
 mod latch;
@@ -45,7 +46,7 @@ use crate::{
 use cooling::Cooling;
 use mapping::Mapping;
 use parking_lot::Mutex;
-use std::marker::PhantomData;
+use std::{marker::PhantomData, sync::atomic::AtomicUsize};
 
 /// The frame of the tree's root, which never leaves.
 pub(crate) const ROOT: usize = 0;
@@ -56,6 +57,8 @@ pub(crate) struct Cache<K> {
     mapping: Mapping,
     cooling: Cooling,
     random: Random,
+    /// Frames that are in doubt.
+    doubts: AtomicUsize,
     /// How nodes hold their keys.
     keys: PhantomData<fn() -> K>,
 }
@@ -69,6 +72,7 @@ impl<K: TreeKey> Cache<K> {
             mapping: Mapping::default(),
             cooling: Cooling::new(frames / 10),
             random: Random::new(seed),
+            doubts: AtomicUsize::new(0),
             keys: PhantomData,
         }
     }

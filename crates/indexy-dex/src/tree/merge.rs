@@ -5,7 +5,10 @@
 //!
 //! P2: the merged node is written to the pool, then the parent without the right one; only then
 //! may the right one's memory be used again. So whoever takes over from a compute server that died
-//! finds what a parent names.
+//! finds what a parent names. If the answer to the parent's write is lost (P5, `doubt.rs`), the
+//! pool's parent names the right node, or nothing but the left one for both. Either is right while
+//! the left node has both halves, so the merge is done all the same; the right node's memory is not
+//! used again.
 
 use super::{
     Tree,
@@ -15,8 +18,10 @@ use super::{
     owned::owns,
 };
 use crate::{
+    address::Address,
     cache::{ROOT, frame_of},
-    node::{self, Route, SWIZZLED, TreeKey, VERSION},
+    error::{Error, Result},
+    node::{self, Image, Route, SWIZZLED, TreeKey, VERSION},
     partition::Ownership,
     remote::RemoteMemory,
 };
@@ -100,6 +105,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     /// Merges children `slot` and `slot + 1`, both hot and private. `false`: they do not fit, or
     /// somebody works below one of them.
     fn merge_pair(&self, own: &Ownership, above: Hop, slot: usize) -> Attempt<bool> {
+        self.settle_doubts()?;
         let parent = self.cache.frame(above.frame);
         let up = parent.latch.lock_at(above.version);
         let mut up = up.ok_or(Stop::Restart)?;
@@ -108,7 +114,8 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         let [left, right] = frames.map(|frame| self.cache.frame(frame));
         let mut latched = left.latch.try_lock().ok_or(Stop::Restart)?;
         let mut gone = right.latch.try_lock().ok_or(Stop::Restart)?;
-        let mut merged = node::Image::of(&left.node());
+        self.has_no_doubts()?;
+        let mut merged = Image::of(&left.node());
         if left.is_pinned() || right.is_pinned() || !K::merge(&mut merged, &right.node()) {
             return Ok(false);
         }
@@ -125,10 +132,11 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         }
         self.write_private(frames[0], &mut whole)?;
         left.set_dirty(true);
+        let mut written = Ok(());
         if owns(own, K::low(&node), K::high(&node)) {
             let mut named = self.cache.image(above.frame)?;
             K::remove_child(&mut named, slot + 1);
-            self.write_private(above.frame, &mut named)?;
+            written = self.write_unless_lost(above.frame, &mut named)?;
             up.changes();
             K::remove_child(&mut node, slot + 1);
         } else {
@@ -153,38 +161,54 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         left.set_dirty(false);
         self.adopt_children(frames[0]);
         self.cache.discard(frames[1], &mut gone)?;
-        self.nodes.give(right_at);
-        Ok(true)
+        self.reuse(right_at, written)
     }
 
     /// The root has one child: it takes over what the child has.
     fn lower_root(&self, own: &Ownership, at: Hop, below: Hop) -> Attempt<bool> {
+        self.settle_doubts()?;
         let (root, child) = (self.cache.frame(ROOT), self.cache.frame(below.frame));
         let latched = root.latch.lock_at(at.version);
         let mut latched = latched.ok_or(Stop::Restart)?;
         let gone = child.latch.lock_at(below.version);
         let mut gone = gone.ok_or(Stop::Restart)?;
+        self.has_no_doubts()?;
         let (low, high) = (K::low(&root.node()), K::high(&root.node()));
         if root.is_pinned() || child.is_pinned() || !owns(own, low, high) {
             return Ok(false);
         }
         let (root_at, child_at) = (self.address_of(ROOT)?, self.address_of(below.frame)?);
-        let version = node::Image::of(&root.node()).0[VERSION];
-        let take_place = |mut image: node::Image| {
+        let version = Image::of(&root.node()).0[VERSION];
+        let take_place = |mut image: Image| {
             node::reset(&mut image, root_at);
             image.0[VERSION] = version;
             image
         };
         // P2: the child's memory may be used again when the pool's root does not name it.
         let mut named = take_place(self.cache.image(below.frame)?);
-        self.write_private(ROOT, &mut named)?;
-        let mut fresh = take_place(node::Image::of(&child.node()));
+        let written = self.write_unless_lost(ROOT, &mut named)?;
+        let mut fresh = take_place(Image::of(&child.node()));
         fresh.0[VERSION] = named.0[VERSION];
         latched.changes();
         root.fill(&fresh);
         self.adopt_children(ROOT);
         self.cache.discard(below.frame, &mut gone)?;
-        self.nodes.give(child_at);
+        self.reuse(child_at, written)
+    }
+
+    /// Writes a private node that names one node less. `Ok(Err)`: the pool may have it or not, and
+    /// the cached one must follow, dirty as it is.
+    fn write_unless_lost(&self, frame: usize, image: &mut Image) -> Result<Result<()>> {
+        match self.write_private(frame, image) {
+            lost @ Err(Error::Lost { .. }) => Ok(lost),
+            done => done.map(Ok),
+        }
+    }
+
+    /// A merge is done: the node at `gone` is free, if the pool does not name it.
+    fn reuse(&self, gone: Address, written: Result<()>) -> Attempt<bool> {
+        written?;
+        self.nodes.give(gone);
         Ok(true)
     }
 }

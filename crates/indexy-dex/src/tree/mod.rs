@@ -17,7 +17,7 @@
 //!   was replaced while it was stopped answers nothing.
 //! - T7: hand-overs of one compute server come one after the other. Between the steps of a release
 //!   the table still gives the range to its giver: who adopted the table then would serve it again.
-//! - P1 to P4: what the pool has is a tree at every moment, whoever dies; `recover.rs`.
+//! - P1 to P5: what the pool has is a tree at every moment, whoever dies; `recover.rs`, `doubt.rs`.
 //!
 //! Invariants C1 to C4 are the cache's.
 
@@ -28,6 +28,7 @@ mod bulk;
 mod byte_tree;
 mod clear;
 mod descend;
+mod doubt;
 mod format;
 mod hand_over;
 mod merge;

@@ -3,7 +3,7 @@
 //! P1: the new node is written to the pool, then the parent that names it, and later, when it is
 //! evicted, the old node without its upper half. So whoever takes over from a compute server that
 //! died finds every node that a parent names. (The paper leaves the parent dirty, and loses the
-//! upper half if the old node is written before the parent.)
+//! upper half if the old node is written before the parent.) P5: `doubt.rs`.
 
 use super::{
     Tree,
@@ -26,6 +26,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     ///
     /// The new node lies on the server of the old one: a subtree stays together.
     pub(super) fn split(&self, own: &Ownership, above: Option<Hop>, at: Hop) -> Attempt<()> {
+        self.settle_doubts()?;
         let Some(above) = above else {
             return self.split_root(own, at);
         };
@@ -37,6 +38,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         let mut up = up.ok_or(Stop::Restart)?;
         let latched = this.latch.lock_at(at.version);
         let mut latched = latched.ok_or(Stop::Restart)?;
+        self.has_no_doubts()?;
         if this.is_pinned() || !K::may_split(&this.node()) {
             return Err(Stop::Restart);
         }
@@ -93,11 +95,15 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         let this = self.cache.frame(frame);
         image.0[VERSION] = lock_word::next(image.0[VERSION]);
         let done = self.memory.write(self.address_of(frame)?, &image.0);
-        // If it failed, the pool may have it, and gets the cached one later.
-        this.set_dirty(done.is_err());
-        if done.is_ok() {
-            // Readers of the cache do not look at this word.
-            this.node().set(VERSION, image.0[VERSION]);
+        match done {
+            Ok(()) => {
+                self.cache.is_written(frame);
+                // Readers of the cache do not look at this word.
+                this.node().set(VERSION, image.0[VERSION]);
+            }
+            // The pool gets the cached one later.
+            Err(Error::Lost { .. }) => self.cache.doubt(frame),
+            Err(_) => this.set_dirty(true),
         }
         done
     }
@@ -153,6 +159,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         let (left_at, right_at) = (node()?, node()?);
         let latched = root.latch.lock_at(at.version);
         let mut latched = latched.ok_or(Stop::Restart)?;
+        self.has_no_doubts()?;
         let mut left = Image::of(&root.node());
         let (low, high) = (K::low(&left), K::high(&left));
         if root.is_pinned() || !K::may_split(&left) || !owns(own, low, high) {
