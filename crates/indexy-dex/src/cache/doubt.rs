@@ -15,7 +15,7 @@ impl<K: TreeKey> Cache<K> {
     }
 
     /// The pool has the frame as it is, or as the caller makes it. The caller holds its latch.
-    pub(crate) fn is_written(&self, frame: usize) {
+    pub(crate) fn note_written(&self, frame: usize) {
         let this = &self.frames[frame];
         this.set_dirty(false);
         if this.set_in_doubt(false) {

@@ -150,7 +150,7 @@ impl<K: TreeKey> Cache<K> {
         memory.write(address(&image)?, &image.0)?;
         // Readers of the cache do not look at this word.
         this.node().set(VERSION, image.0[VERSION]);
-        self.is_written(frame);
+        self.note_written(frame);
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl<K: TreeKey> Cache<K> {
         let this = &self.frames[frame];
         self.mapping.remove(address(&this.node())?);
         this.set_state(State::Free);
-        self.is_written(frame);
+        self.note_written(frame);
         self.free.lock().push(frame);
         Ok(())
     }

@@ -97,7 +97,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         let done = self.memory.write(self.address_of(frame)?, &image.0);
         match done {
             Ok(()) => {
-                self.cache.is_written(frame);
+                self.cache.note_written(frame);
                 // Readers of the cache do not look at this word.
                 this.node().set(VERSION, image.0[VERSION]);
             }
